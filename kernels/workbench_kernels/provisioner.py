@@ -1,0 +1,144 @@
+"""Starts a kernel inside a lease. Runs in the Jupyter server's process, as any provisioner does.
+
+A start asks for the lease and waits a little. Where it is not granted in time the start fails and
+says where the ticket stands; the next start of the same kernel for the same notebook takes that
+ticket up.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+from traitlets import Float, Int, Unicode
+
+from workbench.client import PeerError, UserError
+from workbench.client import kernel_lease as leases
+from workbench.client.kernel_lease import KernelLease, Wanted
+from workbench.protocol.quantities import parse_bytes
+
+
+class LeaseStopped(UserError):
+    """The controller ended this kernel's lease, and with it the kernel."""
+
+
+class LeaseProvisioner(LocalProvisioner):
+    """A local kernel that sees only the GPUs of its lease.
+
+    Its traits are set by `metadata.kernel_provisioner.config` in kernel.json, or in Jupyter's
+    configuration.
+    """
+
+    gpus = Int(1, min=1, config=True, help="whole GPUs")
+    cpus = Int(None, min=1, allow_none=True, config=True, help="CPU cores; null for a fair share")
+    gpu_memory = Unicode(
+        None, allow_none=True, config=True, help="memory that each GPU must have, such as 6GiB"
+    )
+    wait_s = Float(20.0, min=0.0, config=True, help="seconds that a start waits for its lease")
+
+    _job: str | None = None
+
+    async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
+        """Take a lease and put it in the kernel's environment.
+
+        Called by KernelManager before each start and restart.
+
+        Raises:
+            NotGranted: No GPU is free yet; the ticket is kept.
+            NeverFits: This host has no such GPU.
+            LeaseStopped: Once, after the controller had ended this kernel's lease.
+            PeerError: Controller or agent cannot be reached.
+        """
+        env = dict(kwargs.get("env") or os.environ)
+        lease = await self._taken_again(env) or await leases.take(self._wanted(env), env)
+        self._job = lease.job
+        prepared: dict[str, Any] = await super().pre_launch(**kwargs)
+        prepared["env"].update(lease.environment)  # Last: kernel.json may set variables too.
+        return prepared
+
+    async def post_launch(self, **kwargs: Any) -> None:
+        """Name the kernel's process, with which the lease ends.
+
+        Called by KernelManager after each start.
+
+        Raises:
+            UserError: The lease is over; the kernel was ended.
+            PeerError: The agent cannot be reached; the kernel was ended.
+        """
+        await super().post_launch(**kwargs)
+        assert self._job is not None
+        assert self.process is not None
+        try:
+            await leases.started(self._job, self.process.pid)
+        except (PeerError, UserError):
+            await super().kill()  # Nobody would see when it ends.
+            raise
+
+    async def shutdown_requested(self, restart: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Keep the lease until `cleanup` says what follows.
+
+        Called by KernelManager when it has asked the kernel to end.
+        """
+        await super().shutdown_requested(restart=restart)
+        await self._keep()
+
+    async def kill(self, restart: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Kill the kernel; the lease is kept until `cleanup` says what follows.
+
+        Called by KernelManager, for a restart too, where `restart` may still be false.
+        """
+        await self._keep()
+        await super().kill(restart=restart)
+
+    async def cleanup(self, restart: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Give the lease back, unless the kernel is started again.
+
+        Called by KernelManager when the kernel is gone.
+        """
+        await super().cleanup(restart=restart)
+        job = self._job
+        if job is None or restart:
+            return
+        self._job = None
+        try:
+            await leases.give_back(job)
+        except (PeerError, UserError) as error:
+            self.log.warning("The kernel's lease is given back a little later: %s", error)
+
+    async def _keep(self) -> None:
+        if self._job is None:
+            return
+        try:
+            await leases.take_again(self._job, os.environ)
+        except (PeerError, UserError) as error:
+            self.log.warning("The kernel's lease cannot be kept over a restart: %s", error)
+
+    async def _taken_again(self, env: dict[str, str]) -> KernelLease | None:
+        """Return the lease that this kernel had before its restart; None where it has none."""
+        job, self._job = self._job, None
+        if job is None:
+            return None
+        try:
+            return await leases.take_again(job, env)
+        except UserError:
+            # Without this a kernel that was stopped would come back by Jupyter's automatic restart.
+            why = await leases.why_stopped(job)
+        if why is not None:
+            raise LeaseStopped(
+                f"this kernel was stopped: {why}",
+                next_step="Start it again to ask for a new lease",
+            )
+        return None
+
+    def _wanted(self, env: dict[str, str]) -> Wanted:
+        return Wanted(
+            name=self.kernel_spec.display_name,
+            notebook=env.get("JPY_SESSION_NAME"),
+            gpus=self.gpus,
+            cores=self.cpus,
+            gpu_memory_bytes=parse_bytes(self.gpu_memory, "gpu_memory")
+            if self.gpu_memory
+            else None,
+            wait_s=self.wait_s,
+        )

@@ -1,0 +1,59 @@
+import React from 'react';
+
+import type { JobView, Status } from '../model/protocol';
+import type { ILab } from '../tokens';
+import { DeviceSection } from './device-section';
+import { Header } from './header';
+import { LinkNotice, Notice } from './notices';
+import { QueueSection } from './queue-section';
+import { MismatchHelp, MissingHalfHelp } from './setup-help';
+
+interface IPanelProps {
+  lab: ILab;
+  onCancel: (job: JobView) => void;
+}
+
+/** Figures older than this are said to be old, and drawn pale. */
+const OLD_S = 10;
+
+/** Everything in the sidebar. */
+export function Panel({ lab, onCancel }: IPanelProps): React.JSX.Element {
+  const { link, status, failure } = lab;
+  if (link.kind === 'server-half-missing') {
+    return <MissingHalfHelp onRetry={() => lab.retry()} />;
+  }
+  if (link.kind === 'mismatch') {
+    return <MismatchHelp software={link.software} onRetry={() => lab.retry()} />;
+  }
+  const isOld = status?.sample != null && lab.ageS() > OLD_S;
+  return (
+    <div className="gw-panel">
+      {status && <Header controller={status.controller} />}
+      <div role="status">
+        <LinkNotice link={link} ageS={isOld ? lab.ageS() : null} onRetry={() => lab.retry()} />
+        {failure && (
+          <Notice tone="bad" text={failure.message} nextStep={failure.next_step} />
+        )}
+        {status?.notices.map(text => <Notice key={text} tone="warn" text={text} />)}
+      </div>
+      {status && (
+        <div className={isOld || failure ? 'gw-old' : undefined}>
+          <Body lab={lab} status={status} onCancel={onCancel} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Body({ lab, status, onCancel }: IPanelProps & { status: Status }): React.JSX.Element {
+  return (
+    <>
+      {status.sample ? (
+        <DeviceSection sample={status.sample} jobs={status.jobs} history={lab.history} />
+      ) : (
+        <p className="gw-empty">The first figures are on their way.</p>
+      )}
+      <QueueSection status={status} cancelling={lab.cancelling} onCancel={onCancel} />
+    </>
+  );
+}

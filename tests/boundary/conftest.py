@@ -1,0 +1,18 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.boundary.two_sides import FarSide, Notebook, new_world
+
+
+@pytest.fixture(scope="session")
+def far_side() -> Iterator[FarSide]:
+    far = FarSide("numpy", "pandas")
+    yield far
+    far.close()
+
+
+@pytest.fixture
+def notebook(far_side: FarSide, tmp_path: Path) -> Notebook:
+    return Notebook(far_side, tmp_path, new_world())

@@ -1,0 +1,86 @@
+"""The options of `%%gpu-schedule`: what they mean and what is refused."""
+
+import pytest
+from IPython.core.error import UsageError
+
+from workbench.core.errors import UserError
+from workbench.frontends.magics.magics import WorkbenchMagics
+from workbench.frontends.magics.options import help_text, parse_options, split_line
+
+MAGIC = WorkbenchMagics.gpu_schedule
+
+
+def test_without_options_a_cell_asks_for_nothing_special() -> None:
+    options = parse_options(MAGIC, "")
+    assert (options.priority, options.device, options.split) == ("normal", "auto", "auto")
+    assert options.gpus is None
+    assert options.cpus is None
+    assert not options.detach
+
+
+def test_every_option_reaches_the_request() -> None:
+    line = "--priority low --gpus 2 --cpus 3 --gpu-memory 6GiB --memory 8GiB --time 20m"
+    request = parse_options(MAGIC, line).request(gpus=2, cores=3)
+    assert request.priority == "low"
+    assert (request.gpus, request.cores) == (2, 3)
+    assert (request.gpu_memory_bytes, request.memory_bytes) == (6 * 2**30, 8 * 2**30)
+    assert request.time_limit_s == 1200
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("--gpus -1", "--gpus -1"),
+        ("--cpus 0", "--cpus 0"),
+        ("--memory banana", "banana"),
+        ("--time soon", "soon"),
+        ("--device cpu --gpus 1", "contradict"),
+        ("--device gpu --gpus 0", "contradict"),
+        ("--device cpu --gpu-memory 6GiB", "--gpu-memory 6GiB"),
+    ],
+)
+def test_a_value_that_breaks_a_rule_is_named_with_a_next_step(line: str, named: str) -> None:
+    with pytest.raises(UserError) as raised:
+        parse_options(MAGIC, line)
+    assert named in raised.value.message
+    assert raised.value.next_step
+
+
+@pytest.mark.parametrize(
+    "line", ["--gpu 1x", "--frobnicate", "--priority urgent", "--gpus two", '--name "open']
+)
+def test_what_is_misspelt_is_a_usage_error(line: str) -> None:
+    with pytest.raises(UsageError):
+        parse_options(MAGIC, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "code"),
+    [
+        ("", "", ""),
+        ("f(x)", "", "f(x)"),
+        ('--cpus 2 f("a b")', "--cpus 2", 'f("a b")'),
+        ("--detach --name 'my run' x = f(-1)", "--detach --name 'my run'", "x = f(-1)"),
+        ("--cpus=2 -x", "--cpus=2", "-x"),
+    ],
+)
+def test_options_end_where_the_code_begins(line: str, options: str, code: str) -> None:
+    assert split_line(line) == (options, code)
+
+
+def test_help_names_every_option() -> None:
+    text = help_text(MAGIC)
+    for option in (
+        "--priority",
+        "--gpus",
+        "--cpus",
+        "--gpu-memory",
+        "--memory",
+        "--time",
+        "--device",
+        "--name",
+        "--detach",
+        "--dry-run",
+        "--split",
+    ):
+        assert option in text

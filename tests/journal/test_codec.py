@@ -1,0 +1,23 @@
+import msgspec
+import pytest
+
+from tests.core.builders import history, same
+from tests.journal.golden import golden_lab
+from workbench.journal import codec
+
+
+def test_every_entry_comes_back_equal() -> None:
+    for entry in golden_lab()[0].entries:
+        assert codec.decode(*codec.encode(entry)) == entry
+
+
+def test_every_state_of_a_history_comes_back_equal_in_its_order_too() -> None:
+    state = history().state
+    assert same(codec.decode_state(codec.encode_state(state)), state)
+
+
+def test_a_field_that_is_missing_is_an_error_unless_it_has_a_default() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        codec.decode("Tick", b"{}")
+    old = b'{"at":0,"device":"GPU-1","model":"A100","memory_bytes":null,"simulated":false}'
+    assert codec.decode("DeviceSeen", old).busy_outside is None  # type: ignore[union-attr]

@@ -1,0 +1,199 @@
+"""The controller as the agent sees it: one connection, made again for as long as we live."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from workbench import __version__
+from workbench.core.errors import PeerError, WorkbenchError
+from workbench.protocol.messages import (
+    PROTOCOL,
+    Attach,
+    Cancel,
+    ControllerReply,
+    Failure,
+    GetStatus,
+    GrantPush,
+    HeldLease,
+    Hello,
+    LeaseConfirmed,
+    LeaseEnding,
+    LeaseOver,
+    Message,
+    Status,
+    StopPush,
+)
+from workbench.transport.connection import Connection, connect
+from workbench.transport.errors import ConnectionLost, NobodyListens
+from workbench.transport.paths import ControllerPlace, controller_place
+from workbench.transport.start import ensure_running
+
+LOG: Final = logging.getLogger(__name__)
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 5.0
+START_TIMEOUT_S: Final = 15.0
+
+
+class Orders(Protocol):
+    """Who carries out what the controller decides: `Runner`."""
+
+    def grant(self, grant: GrantPush) -> None:
+        """Start a job."""
+
+    def stop(self, stop: StopPush) -> None:
+        """End a lease's tree."""
+
+
+class ControllerLink:
+    """Keeps attached to the controller, takes its orders and reports until it has understood.
+
+    Args:
+        held: Returns the leases to attach with.
+        is_needed: Whether an embedded controller that is gone has to be started again.
+        on_reported: Called with each lease whose end the controller knows for good.
+    """
+
+    def __init__(
+        self,
+        held: Callable[[], list[HeldLease]],
+        is_needed: Callable[[], bool],
+        on_reported: Callable[[str], None],
+    ) -> None:
+        self._held = held
+        self._is_needed = is_needed
+        self._on_reported = on_reported
+        self._connection: Connection[ControllerReply] | None = None
+        self._ids = itertools.count(1)
+        self._askers: dict[int, asyncio.Future[Message]] = {}
+        self._over: dict[str, LeaseEnding] = {}
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def run(self, orders: Orders) -> None:
+        """Stay connected, for ever."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                await self._serve(orders)
+                pause_s = FIRST_PAUSE_S
+            except WorkbenchError as error:
+                LOG.info("no controller: %s", error)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def confirm(self, lease: str, pid: int) -> None:
+        """Say that a lease's job runs. Attaching says it again by itself."""
+        self._tell(LeaseConfirmed(lease=lease, pid=pid))
+
+    def over(self, lease: str, ending: LeaseEnding) -> None:
+        """Say that nobody is left in a lease's tree, until the controller has understood."""
+        self._over[lease] = ending
+        self._tell(LeaseOver(lease=lease, ending=ending))
+
+    async def cancel(self, job: str, reason: str) -> None:
+        """End a job, as its owner.
+
+        Raises:
+            PeerError: The controller cannot be reached now.
+        """
+        await self._ask(Cancel(job=job, reason=reason))
+
+    async def live_jobs(self) -> set[str]:
+        """Return the ids of the jobs that the controller has queued or running.
+
+        Raises:
+            PeerError: The controller cannot be reached now.
+        """
+        status = await self._ask(GetStatus())
+        if not isinstance(status, Status):
+            raise PeerError(f"the controller answered GetStatus with {type(status).__name__}")
+        return {view.id for view in status.jobs}
+
+    async def _serve(self, orders: Orders) -> None:
+        """Attach and take orders until the connection is lost.
+
+        Raises:
+            WorkbenchError: It could not be made.
+        """
+        connection = await self._open()
+        try:
+            await _greet(connection, next(self._ids))
+            self._connection = connection
+            # Grants may come before the answer, so it is waited for like any other.
+            self._tell(Attach(leases=self._held()))
+            for lease, ending in self._over.items():
+                self._tell(LeaseOver(lease=lease, ending=ending))
+            while True:
+                identity, message = await connection.receive()
+                self._on_message(orders, identity, message)
+        except ConnectionLost as error:
+            LOG.info("the controller is gone: %s", error)
+        finally:
+            self._connection = None
+            for asker in self._askers.values():
+                if not asker.done():
+                    asker.set_exception(ConnectionLost("the controller went away"))
+            self._askers.clear()
+            await connection.close()
+
+    async def _open(self) -> Connection[ControllerReply]:
+        place = controller_place()
+        try:
+            return await self._connect(place)
+        except NobodyListens:
+            if place.lab or not self._is_needed():
+                raise
+        argv = [sys.executable, "-m", "workbench.controller", "--embedded"]
+        lock = place.socket.with_suffix(".start")
+        await asyncio.to_thread(ensure_running, place.socket, lock, argv, timeout_s=START_TIMEOUT_S)
+        return await self._connect(place)
+
+    async def _connect(self, place: ControllerPlace) -> Connection[ControllerReply]:
+        return await connect(place.socket, ControllerReply, trusted_uids=place.trusted_uids)
+
+    def _on_message(self, orders: Orders, identity: int, message: Message) -> None:
+        if isinstance(message, GrantPush):
+            orders.grant(message)
+        elif isinstance(message, StopPush):
+            orders.stop(message)
+        elif (asker := self._askers.pop(identity, None)) is not None and not asker.done():
+            asker.set_result(message)
+
+    def _tell(self, message: Message) -> None:
+        if self._connection is not None:
+            telling = asyncio.create_task(self._tell_and_note(message))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+    async def _tell_and_note(self, message: Message) -> None:
+        try:
+            answer = await self._ask(message)
+        except PeerError:
+            return  # Said again when we attach the next time.
+        if isinstance(answer, Failure):
+            LOG.warning("%s was refused: %s", type(message).__name__, answer.message)
+            if answer.fault != "user":
+                return
+        if isinstance(message, LeaseOver):
+            self._over.pop(message.lease, None)
+            self._on_reported(message.lease)
+
+    async def _ask(self, message: Message) -> Message:
+        if self._connection is None:
+            raise ConnectionLost("the controller is not connected")
+        identity = next(self._ids)
+        asker: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._askers[identity] = asker
+        self._connection.send(identity, message)
+        return await asker
+
+
+async def _greet(connection: Connection[Any], identity: int) -> None:
+    connection.send(identity, Hello(protocol=PROTOCOL, software=__version__, role="agent"))
+    _, answer = await connection.receive()
+    if isinstance(answer, Failure):
+        raise PeerError(answer.message, next_step=answer.next_step)

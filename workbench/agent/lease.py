@@ -1,0 +1,83 @@
+"""lease.json: what a grant gives, and the environment it makes. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from workbench.agent.process import mark_of
+from workbench.protocol.job_files import LEASE, read_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """One grant, as the agent wrote it down.
+
+    Attributes:
+        lease: The controller's lease id.
+        job: The job id.
+        gpus: UUIDs in the order in which the job sees them.
+        cores: CPU cores.
+        memory_bytes: Host memory set apart; 0 where the job declared none.
+        simulated: The GPUs exist only for teaching; the job runs on the CPU.
+        grace_s: Seconds between TERM and KILL when the job is ended.
+    """
+
+    lease: str
+    job: str
+    gpus: list[str]
+    cores: int
+    memory_bytes: int
+    simulated: bool
+    grace_s: float
+
+    @property
+    def mark(self) -> str:
+        """What the tree of this lease carries in its environment."""
+        return mark_of(self.job, self.lease)
+
+    @property
+    def real_gpus(self) -> list[str]:
+        """UUIDs of the cards that the job may use."""
+        return [] if self.simulated else self.gpus
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that hold while the job runs.
+
+        Without a card CUDA_VISIBLE_DEVICES is empty, so that nothing takes one unasked.
+        """
+        variables = {
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": ",".join(self.real_gpus),
+        }
+        if self.simulated and self.gpus:
+            variables["GPU_WORKBENCH_SIMULATED"] = ",".join(self.gpus)
+        return variables
+
+
+def create_lease(directory: Path, lease: Lease) -> Lease:
+    """Write lease.json unless there is one, and return the one that is there.
+
+    The file appears whole and only once, whoever else tries.
+    """
+    path = directory / LEASE
+    temporary = directory / f"{LEASE}.{os.getpid()}"
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(asdict(lease)), encoding="utf-8")
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        found = read_lease(directory)
+        assert found is not None
+        return found
+    finally:
+        temporary.unlink()
+    return lease
+
+
+def read_lease(directory: Path) -> Lease | None:
+    """Return the lease in a job directory, or None where none was granted."""
+    value = read_json(directory / LEASE)
+    return None if value is None else Lease(**value)

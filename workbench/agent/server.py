@@ -1,0 +1,210 @@
+"""The socket's side for clients: greet, carry out each request, answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from workbench import __version__
+from workbench.agent.errors import NotComplete, ProtocolMismatch
+from workbench.agent.followers import Followers
+from workbench.agent.jobs import Jobs
+from workbench.agent.kernels import Kernels
+from workbench.agent.runner import Runner
+from workbench.agent.sessions import Session, Sessions
+from workbench.core.errors import BugError, UserError, WorkbenchError
+from workbench.protocol.messages import (
+    PROTOCOL,
+    Discard,
+    Done,
+    Failure,
+    Follow,
+    GiveBack,
+    Hello,
+    Interrupt,
+    KernelStarted,
+    Message,
+    OpenSession,
+    Stage,
+    StageKernel,
+    TakeKernel,
+    Warm,
+    Welcome,
+)
+from workbench.transport.connection import Connection
+from workbench.transport.errors import ConnectionLost
+
+LOG: Final = logging.getLogger(__name__)
+_SESSION_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class Server:
+    """Serves this user's clients, and nobody else.
+
+    Args:
+        jobs: What is staged and runs.
+        sessions: The kernel sessions.
+        runner: Interrupts jobs.
+        followers: Who follows what.
+        kernels: Looks after kernels' leases.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        sessions: Sessions,
+        runner: Runner,
+        followers: Followers,
+        kernels: Kernels,
+    ) -> None:
+        self._jobs = jobs
+        self._sessions = sessions
+        self._runner = runner
+        self._followers = followers
+        self._kernels = kernels
+        self._started_unix_s = time.time()
+        self._warming: set[asyncio.Task[None]] = set()
+
+    async def on_connection(self, connection: Connection[Any]) -> None:
+        """Serve one connection to its end.
+
+        Raises:
+            ConnectionLost: The peer went away or broke the protocol.
+        """
+        if connection.peer.uid != os.getuid():
+            raise ConnectionLost(f"uid {connection.peer.uid} may not use this user's agent")
+        opened: list[Session] = []
+        answering: set[asyncio.Task[None]] = set()
+        try:
+            await self._greet(connection)
+            while True:
+                identity, message = await connection.receive()
+                answer = self._answer(connection, identity, message, opened)
+                task = asyncio.create_task(answer)
+                answering.add(task)
+                task.add_done_callback(answering.discard)
+        finally:
+            for task in answering:
+                task.cancel()
+            self._followers.remove(connection)
+            for session in opened:
+                session.connections -= 1
+                session.gone_since = time.monotonic()
+
+    async def _greet(self, connection: Connection[Any]) -> None:
+        identity, hello = await connection.receive()
+        if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
+            theirs = hello.protocol if isinstance(hello, Hello) else "an unknown one"
+            error = ProtocolMismatch(
+                f"this user's agent (gpu-workbench {__version__}) speaks protocol {PROTOCOL}, you "
+                f"speak {theirs}",
+                next_step="Run `pip install -U gpu-workbench` in both environments, then "
+                "`workbench down`",
+            )
+            connection.send(identity, _failure(error))
+            raise ConnectionLost(str(error))
+        welcome = Welcome(
+            protocol=PROTOCOL,
+            software=__version__,
+            pid=os.getpid(),
+            mode="agent",
+            started_unix_s=self._started_unix_s,
+        )
+        connection.send(identity, welcome)
+
+    async def _answer(
+        self,
+        connection: Connection[Any],
+        identity: int,
+        message: Message,
+        opened: list[Session],
+    ) -> None:
+        answer: Message = Done()
+        try:
+            match message:
+                case OpenSession():
+                    self._open(message, opened)
+                case Follow():
+                    # The answer comes before the first push.
+                    job = self._jobs.get(message.job)
+                    connection.send(identity, answer)
+                    self._followers.add(connection, job)
+                    return
+                case TakeKernel():
+                    answer = self._kernels.take(message)
+                case _:
+                    await self._handlers[type(message)](self, message)
+        except WorkbenchError as error:
+            answer = _failure(error)
+        except Exception as error:
+            LOG.exception("a bug in answering %s", type(message).__name__)
+            answer = _failure(BugError(f"the agent met a bug of its own: {error!r}"))
+        connection.send(identity, answer)
+
+    def _open(self, message: OpenSession, opened: list[Session]) -> None:
+        if not _SESSION_ID.fullmatch(message.session):
+            raise NotComplete(f"{message.session!r} is no session id: 32 hexadecimal digits")
+        session = self._sessions.know(message)
+        session.connections += 1
+        opened.append(session)
+        # The zygote gets warm while the user types; where it cannot, the first job says why.
+        warming = asyncio.create_task(_warm_quietly(session, message.modules))
+        self._warming.add(warming)
+        warming.add_done_callback(self._warming.discard)
+
+    async def _warm(self, message: Warm) -> None:
+        await self._sessions.get(message.session).warm(message.modules)
+
+    async def _stage(self, message: Stage) -> None:
+        session = self._sessions.get(message.session)
+        self._jobs.stage(message.job, session.opening, detach=message.detach)
+
+    async def _discard(self, message: Discard) -> None:
+        self._jobs.discard(message.job)
+
+    async def _interrupt(self, message: Interrupt) -> None:
+        self._runner.interrupt(self._jobs.get(message.job))
+
+    async def _stage_kernel(self, message: StageKernel) -> None:
+        self._kernels.stage(message)
+
+    async def _kernel_started(self, message: KernelStarted) -> None:
+        self._kernels.started(message)
+
+    async def _give_back(self, message: GiveBack) -> None:
+        self._kernels.give_back(message)
+
+    _handlers: Final[dict[type[Message], Callable[[Any, Any], Awaitable[None]]]] = {
+        Warm: _warm,
+        Stage: _stage,
+        Discard: _discard,
+        Interrupt: _interrupt,
+        StageKernel: _stage_kernel,
+        KernelStarted: _kernel_started,
+        GiveBack: _give_back,
+    }
+
+
+async def _warm_quietly(session: Session, modules: list[str]) -> None:
+    try:
+        await session.warm(modules)
+    except WorkbenchError as error:
+        LOG.warning("no zygote for session %s: %s", session.opening.session[:8], error)
+
+
+def _failure(error: WorkbenchError) -> Failure:
+    return Failure(
+        fault="user"
+        if isinstance(error, UserError)
+        else "bug"
+        if isinstance(error, BugError)
+        else "peer",
+        error=type(error).__name__,
+        message=error.message,
+        next_step=error.next_step,
+    )

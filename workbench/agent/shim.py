@@ -1,0 +1,283 @@
+"""The shim: session leader of one job. Forks the home, outlives it, says how it ended.
+
+Standard library only, one thread. It adopts every orphan of its job, so that "no child left" means
+that nobody is left; only then it writes ended.json.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import json
+import os
+import select
+import signal
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from workbench.agent.channels import STREAMS, Channels
+from workbench.agent.gpu_lock import GpuHeldOutside, answer, hold
+from workbench.agent.lease import Lease, read_lease
+from workbench.agent.output import OutputLog
+from workbench.agent.process import (
+    adopt_orphans,
+    boot_id,
+    die_with_parent,
+    mark_self,
+    own_id,
+)
+from workbench.agent.tree import Ending, Tree
+from workbench.agent.wakeup import Wakeup
+from workbench.protocol.job_files import ENDED, SHIM, write_json
+
+RunHome = Callable[[Path, Lease, Channels], int]
+"""Runs a job in the home and returns the exit code; the shim calls it in the forked child."""
+
+CHUNK_BYTES: Final = 2**16
+BUG_CODE: Final = 70
+"""What a home exits with that failed by itself. Source: EX_SOFTWARE, sysexits.h(3head)."""
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+_RETRIES_S: Final = (0.0, 0.1, 0.3, 1.0, 3.0)
+
+
+def block_signals() -> None:
+    """Hold back the shim's signals until it can handle them; call it before the fork."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+
+
+def unblock_signals() -> None:
+    """Let them through again."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
+def run_shim(directory: Path, doorbell: Path, run_home: RunHome) -> NoReturn:
+    """Be the shim of the job in `directory`; call it in a fresh fork with signals blocked.
+
+    Where another shim was here before, this one ends at once: a lease starts once.
+    """
+    try:
+        os.setsid()
+        lease = read_lease(directory)
+        if lease is not None:
+            mark_self(lease.mark)
+            if claim(directory):
+                Shim(directory, lease, OutputLog(directory, doorbell)).run(run_home)
+    except BaseException:  # noqa: BLE001  (nothing of the zygote may go on in this process)
+        traceback.print_exc()
+        os._exit(BUG_CODE)
+    os._exit(0)
+
+
+def claim(directory: Path) -> bool:
+    """Write the calling process down as the job's shim; False where another one is."""
+    me = own_id()
+    record = {"pid": me.pid, "start_ticks": me.start_ticks, "boot_id": boot_id()}
+    temporary = directory / f"{SHIM}.{me.pid}"
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(record), encoding="ascii")
+    try:
+        (directory / SHIM).hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    return True
+
+
+class Shim:
+    """One job, from the fork of its home to its ending.
+
+    Args:
+        directory: The job directory.
+        lease: What was granted.
+        log: The job's output log.
+    """
+
+    def __init__(self, directory: Path, lease: Lease, log: OutputLog) -> None:
+        self._directory = directory
+        self._lease = lease
+        self._log = log
+        self._channels = Channels(log)
+        self._decoders = {
+            target: codecs.getincrementaldecoder("utf-8")("replace") for target in STREAMS
+        }
+        self._poll = select.poll()
+        self._locks: dict[int, socket.socket] = {}
+        self._open_streams: dict[int, int] = {}
+        self._home = 0
+        self._home_status: int | None = None
+        self._is_cancelled = False
+        self._ending: Ending | None = None
+
+    def run(self, run_home: RunHome) -> None:
+        """Run the job to its end and write down how it ended."""
+        adopt_orphans()
+        try:
+            self._take_gpus()
+        except GpuHeldOutside as error:
+            ending = {"outcome": "failed", "detail": str(error)}
+            write_ending(self._directory, ending, self._log)
+            return
+        os.environ.update(self._lease.environment())
+        self._fork_home(run_home)
+        self._listen()
+        while not self._is_over():
+            pause_ms = None if self._ending is None else 1000 * self._ending.wait_s()
+            for descriptor, _ in self._poll.poll(pause_ms):
+                self._on_ready(descriptor)
+            if self._ending is not None:
+                self._ending.step()
+        self._drain()
+        write_ending(self._directory, self._outcome(), self._log)
+
+    def _take_gpus(self) -> None:
+        for uuid in self._lease.real_gpus:
+            lock = hold(uuid)
+            self._locks[lock.fileno()] = lock
+
+    def _fork_home(self, run_home: RunHome) -> None:
+        shim = os.getpid()
+        self._home = os.fork()
+        if self._home == 0:
+            _be_home(shim, self._directory, self._lease, self._channels, run_home)
+
+    def _listen(self) -> None:
+        self._channels.keep_shim_side()
+        self._wakeup = Wakeup(_SIGNALS)
+        unblock_signals()
+        for target, pipe in self._channels.streams.items():
+            os.set_blocking(pipe.read, False)
+            self._open_streams[pipe.read] = target
+        os.set_blocking(self._channels.report.read, False)
+        for descriptor in (self._wakeup.fileno(), *self._open_streams, *self._locks):
+            self._poll.register(descriptor, select.POLLIN)
+
+    def _on_ready(self, descriptor: int) -> None:
+        if descriptor in self._open_streams:
+            self._copy(descriptor)
+        elif descriptor in self._locks:
+            answer(self._locks[descriptor])
+        else:
+            for signum in self._wakeup.take():
+                self._on_signal(signum)
+
+    def _on_signal(self, signum: int) -> None:
+        if signum == signal.SIGTERM:
+            self._is_cancelled = self._is_cancelled or self._home_status is None
+            self._end_tree()
+        elif signum == signal.SIGINT and self._home_status is None:
+            os.kill(self._home, signal.SIGINT)  # Not reaped yet, so the pid is still its own.
+
+    def _end_tree(self) -> None:
+        if self._ending is None:
+            tree = Tree(leader=own_id(), mark=self._lease.mark)
+            self._ending = Ending(tree, self._lease.grace_s)
+
+    def _is_over(self) -> bool:
+        """Reap who ended; True when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                break
+            if pid == self._home:
+                self._home_status = status
+        if self._home_status is not None:
+            self._end_tree()  # Whoever the home left behind must not outlive it.
+        return False
+
+    def _copy(self, descriptor: int) -> bool:
+        """Move what waits in a pipe to the log; False when it has nothing or is closed."""
+        target = self._open_streams[descriptor]
+        self._channels.set_busy(target, busy=True)
+        try:
+            data = os.read(descriptor, CHUNK_BYTES)
+        except BlockingIOError:
+            self._channels.set_busy(target, busy=False)
+            return False
+        text = self._decoders[target].decode(data, final=not data)
+        if text:
+            self._log.append("stream", name=STREAMS[target], text=text)
+        self._channels.set_busy(target, busy=False)
+        if not data:
+            self._poll.unregister(descriptor)
+            del self._open_streams[descriptor]
+        return bool(data)
+
+    def _drain(self) -> None:
+        for descriptor in list(self._open_streams):
+            while self._copy(descriptor):
+                pass
+
+    def _outcome(self) -> dict[str, Any]:
+        assert self._home_status is not None
+        code = os.waitstatus_to_exitcode(self._home_status)
+        report = self._report() if code == 0 else {}
+        if self._is_cancelled and report.get("outcome") != "done":
+            return {"outcome": "cancelled", "detail": "it was stopped", "code": code}
+        if report:
+            return {**report, "code": code}
+        if code < 0:
+            name = _signal_name(-code)
+            cause = ", likely out of memory" if -code == signal.SIGKILL else ""
+            return {"outcome": "killed", "detail": f"killed ({name}{cause})", "code": code}
+        detail = f"the job's own process ended itself with exit code {code}"
+        if code == BUG_CODE:
+            detail = "the job's own process failed; its output says why"
+        return {"outcome": "failed", "detail": detail, "code": code}
+
+    def _report(self) -> dict[str, Any]:
+        """Return what the home said of its end; nothing where it did not get so far."""
+        try:
+            data = os.read(self._channels.report.read, CHUNK_BYTES)
+        except BlockingIOError:
+            return {}
+        report: dict[str, Any] = json.loads(data or "{}")
+        return report
+
+
+def write_ending(directory: Path, ending: dict[str, Any], log: OutputLog) -> None:
+    """Write ended.json; where the disk stays full, tell the agent instead."""
+    record = {**ending, "ended_unix_s": time.time()}
+    for pause_s in _RETRIES_S:
+        time.sleep(pause_s)
+        try:
+            write_json(directory / ENDED, record)
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.ENOENT}:
+                raise
+        else:
+            return
+    log.ring(ended=record)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _be_home(
+    shim: int, directory: Path, lease: Lease, channels: Channels, run_home: RunHome
+) -> NoReturn:
+    """Become the home; SIGINT stays held back until the home can turn it into an exception."""
+    code = BUG_CODE
+    try:
+        die_with_parent(shim)
+        for signum in _SIGNALS:
+            signal.signal(signum, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
+        channels.keep_home_side()
+        code = run_home(directory, lease, channels)
+    except BaseException:  # noqa: BLE001  (nothing of the shim may go on in this process)
+        os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+    finally:
+        os._exit(code)

@@ -1,0 +1,106 @@
+"""What changed in a numpy array, and how it is written back. Loaded only where numpy is."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.boundary.containers import Facet
+from workbench.boundary.libraries import Scene
+from workbench.boundary.sharing import Array, address, as_bytes, has_plain_items, is_contiguous
+
+_CHUNK_BYTES: Final = 1 << 22
+
+_Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
+
+
+def array_facets(scene: Scene) -> tuple[Facet, ...]:
+    """Returns what can change in an array: its layout, then its items.
+
+    Args:
+        scene: What arrived. Items are compared with the file that they came in, if they lie in it.
+    """
+    private = scene.received.private
+    base = address(np.frombuffer(private, np.uint8)) if private else 0
+
+    def take_items(value: Array) -> Any:
+        if _is_view(value, scene):
+            return None  # Whoever owns the memory is compared.
+        if not has_plain_items(value.dtype):
+            return list(np.asarray(value).reshape(-1))
+        at = address(value) - base
+        if is_contiguous(value) and 0 <= at < len(private):
+            return scene.received.whole[at : at + value.nbytes]
+        return as_bytes(value).tobytes()
+
+    return (
+        Facet(take=_layout, difference=_layout_difference, put=put_layout),
+        Facet(take=take_items, difference=_items_difference, put=put_items),
+    )
+
+
+def _is_view(value: Array, scene: Scene) -> bool:
+    base: Any = value.base
+    while base is not None:
+        if id(base) in scene.by_id:
+            return True
+        base = getattr(base, "base", None)
+    return False
+
+
+def _layout(value: Array) -> _Layout:
+    return value.shape, value.strides, value.dtype, value.flags.writeable
+
+
+def _layout_difference(value: Array, before: _Layout) -> _Layout | None:
+    now = _layout(value)
+    return None if now == before else now
+
+
+def put_layout(value: Array, state: _Layout) -> None:
+    """Makes an array's shape, type of items and protection what they became."""
+    shape, _, dtype, writeable = state
+    if value.dtype != dtype:
+        value.dtype = dtype  # type: ignore[misc]
+    if value.shape != shape:
+        value.flags.writeable = value.flags.writeable or writeable
+        value.resize(shape, refcheck=False)
+    value.flags.writeable = writeable
+
+
+def _items_difference(value: Array, before: Any) -> Any:
+    if before is None:
+        return None
+    if not has_plain_items(value.dtype):
+        now = list(np.asarray(value).reshape(-1))
+        same = len(now) == len(before) and all(map(operator.is_, now, before))
+        return None if same else (now,)
+    now = as_bytes(value)
+    return None if _same_bytes(now, before) else (pickle.PickleBuffer(now), _order(value))
+
+
+def put_items(value: Array, state: tuple[Any, ...]) -> None:
+    """Overwrites an array's items, wherever it keeps them."""
+    plain = np.asarray(value)
+    items, *order = state
+    if order:
+        new = np.frombuffer(items, np.uint8).view(value.dtype)
+        np.copyto(plain, new.reshape(value.shape, order=order[0]))
+        return
+    for index, item in zip(np.ndindex(value.shape), items, strict=True):
+        plain[index] = item
+
+
+def _order(value: Array) -> str:
+    return "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+
+
+def _same_bytes(now: Array, before: Any) -> bool:
+    was = np.frombuffer(before, np.uint8)
+    return len(now) == len(was) and all(
+        now[at : at + _CHUNK_BYTES].tobytes() == was[at : at + _CHUNK_BYTES].tobytes()
+        for at in range(0, len(now), _CHUNK_BYTES)
+    )

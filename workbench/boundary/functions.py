@@ -1,0 +1,143 @@
+"""Functions of the notebook: they cross without a copy of their globals.
+
+The namespace itself is known to both sides, so on the other side a function reads and binds the
+names that are there. A cell (a variable shared by closures) crosses once, first empty and then
+filled, since it can hold the very function that closes over it.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import marshal
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from workbench.boundary.kinds import is_importable, is_importable_module
+
+_ATTRIBUTES: Final = (
+    "__defaults__",
+    "__kwdefaults__",
+    "__annotations__",
+    "__doc__",
+    "__module__",
+    "__name__",
+    "__qualname__",
+)
+_NO_CONTENT: Final = object()
+_READS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_WRITES: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+
+
+class FunctionReducer:
+    """Reduces functions, cells and code for one pickler.
+
+    Attributes:
+        reads: Names of the notebook that the functions read, in the order they were met.
+        binds: Names of the notebook that the functions bind or delete.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self._namespace = namespace
+        self._cells: dict[int, types.CellType] = {}
+        self.reads: dict[str, None] = {}
+        self.binds: dict[str, None] = {}
+
+    def function(self, function: types.FunctionType) -> Any:
+        if is_importable(function):
+            return NotImplemented
+        if function.__globals__ is self._namespace:
+            reads, binds = _global_names(function.__code__)
+            self.reads.update(dict.fromkeys(reads))
+            self.binds.update(dict.fromkeys(binds))
+        cells = function.__closure__ or ()
+        new_cells = [cell for cell in cells if id(cell) not in self._cells]
+        self._cells.update((id(cell), cell) for cell in new_cells)
+        contents = [(cell, _content(cell)) for cell in new_cells]
+        state = (
+            function.__dict__,
+            {name: getattr(function, name) for name in _ATTRIBUTES},
+            [(cell, content) for cell, content in contents if content is not _NO_CONTENT],
+        )
+        args = (function.__code__, _globals_token(function), cells)
+        return make_function, args, state, None, None, set_function
+
+    def cell(self, cell: types.CellType) -> Any:
+        if id(cell) in self._cells:
+            return make_cell, ()  # The function that led here fills it.
+        self._cells[id(cell)] = cell
+        content = _content(cell)
+        if content is _NO_CONTENT:
+            return make_cell, ()
+        return make_cell, (), (content,), None, None, set_cell
+
+    def code(self, code: types.CodeType) -> Any:
+        return marshal.loads, (marshal.dumps(code),)
+
+
+def make_function(
+    code: types.CodeType,
+    holder: types.ModuleType | dict[str, Any],
+    cells: tuple[types.CellType, ...],
+) -> types.FunctionType:
+    """Returns a function without its attributes, whose globals are a module's or a dict itself."""
+    namespace = vars(holder) if isinstance(holder, types.ModuleType) else holder
+    return types.FunctionType(code, namespace, None, None, cells)
+
+
+def set_function(function: types.FunctionType, state: tuple[Any, ...]) -> None:
+    """Gives a function its attributes, and the cells it brought their contents."""
+    own, attributes, contents = state
+    function.__dict__ = own
+    for name, value in attributes.items():
+        setattr(function, name, value)
+    for cell, content in contents:
+        cell.cell_contents = content
+
+
+def make_cell() -> types.CellType:
+    """Returns an empty cell."""
+    return types.CellType()
+
+
+def set_cell(cell: types.CellType, state: tuple[Any]) -> None:
+    """Fills a cell."""
+    (cell.cell_contents,) = state
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # It is empty: what it is named after was not bound yet.
+        return _NO_CONTENT
+
+
+def _globals_token(function: types.FunctionType) -> Any:
+    """Returns what stands for a function's globals: its module, or the dict itself."""
+    module = sys.modules.get(function.__globals__.get("__name__", ""))
+    if module is not None and vars(module) is function.__globals__ and is_importable_module(module):
+        return module
+    return function.__globals__
+
+
+@functools.lru_cache(maxsize=4096)
+def _global_names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the global names that a code object and those within it read, and bind."""
+    reads: dict[str, None] = {}
+    binds: dict[str, None] = {}
+    for one in _with_nested(code):
+        for instruction in dis.get_instructions(one):
+            if instruction.opname in _READS:
+                reads[instruction.argval] = None
+            elif instruction.opname in _WRITES:
+                binds[instruction.argval] = None
+    return tuple(reads), tuple(binds)
+
+
+def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _with_nested(constant)

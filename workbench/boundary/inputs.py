@@ -1,0 +1,64 @@
+"""Loads what a kernel sent, in a home or in a later process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary.crossing import BUFFERS_NAME, INPUTS_NAME
+from workbench.boundary.errors import BrokenTransfer
+from workbench.boundary.memo import Reader, always_known
+from workbench.boundary.parcel import Received, receive
+from workbench.boundary.process_state import arrive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What a kernel sent.
+
+    Attributes:
+        values: The names that crossed and what came under them.
+        objects: All that came, by number.
+        manifest: What else the kernel said.
+        received: The files.
+    """
+
+    values: Mapping[str, Any]
+    objects: list[Any]
+    manifest: Mapping[str, Any]
+    received: Received
+
+
+def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool) -> Inputs:
+    """Loads what a kernel sent, and binds nothing.
+
+    Args:
+        directory: Where `Crossing.write` wrote.
+        namespace: What the notebook's functions get as their globals.
+        take_state: Whether this process's state becomes that of the kernel.
+
+    Returns:
+        What came.
+
+    Raises:
+        BrokenTransfer: The inputs cannot be read.
+    """
+    received = receive(directory / INPUTS_NAME, directory / BUFFERS_NAME)
+    reader = Reader(received.body, always_known(namespace), received.buffers)
+    state = reader.load()
+    if take_state:
+        arrive(state)
+    values: dict[str, Any] = {}
+    for name in received.manifest["names"]:
+        try:
+            _, values[name] = reader.load()
+        except Exception as problem:
+            raise BrokenTransfer(
+                f"{name} cannot be made here: {type(problem).__name__}: {problem}",
+                next_step="Make it in the cell that uses it",
+            ) from problem
+    objects = reader.numbered()
+    assert len(objects) == received.manifest["objects"], "both sides number alike"
+    return Inputs(values=values, objects=objects, manifest=received.manifest, received=received)

@@ -1,0 +1,218 @@
+"""Which arrays share memory, so that they still do on the other side.
+
+Loaded only where numpy is.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """The memory that an array spans, gaps included.
+
+    Attributes:
+        array: The array.
+        start: The first byte's address.
+        stop: The address after the last byte.
+    """
+
+    array: Array
+    start: int
+    stop: int
+
+    def holds(self, other: Extent) -> bool:
+        return self.start <= other.start and other.stop <= self.stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """Memory by its address, as numpy's array interface wants it."""
+
+    __array_interface__: dict[str, Any]
+    base: Any  # Keeps the memory alive; numpy's own name for it.
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """The arrays that one pass of pickling met, and what was planned for the next.
+
+    Attributes:
+        loose: By id, arrays that the other side has in another layout, so that no view of one can
+            be made there.
+        parted: Arrays that shared memory with a loose one, and no longer will.
+    """
+
+    loose: dict[int, Array] = field(default_factory=dict)
+    parted: list[Array] = field(default_factory=list)
+    _met: dict[int, Extent] = field(default_factory=dict)
+    _roots: dict[int, Any] = field(default_factory=dict)
+    _stand_ins: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict)
+
+    def meet(self, value: Array) -> Any:
+        """Notes that an array crosses; returns the object it is to be a view of, or None."""
+        if value.nbytes:
+            self._met[id(value)] = extent(value)
+        return self._roots.get(id(value))
+
+    def stand_in(self, value: Any, make: Callable[[Any], Array], *key: Any) -> Array:
+        """Returns an array made of a value: the same object at every pass."""
+        entry = self._stand_ins.get((id(value), make, *key))
+        if entry is None:
+            entry = self._stand_ins[(id(value), make, *key)] = (value, make(value))
+        return entry[1]
+
+    def block(self, value: Array, start: int, stop: int) -> Array:
+        """Returns the memory between two addresses within what `value` is a view of, as bytes."""
+        return self.stand_in(owner(value), lambda _: raw(value, start, stop), start, stop)
+
+    def plan(self, written: Iterable[Any], known: Iterable[Any]) -> bool:
+        """Finds the arrays that overlap and gives each group one root.
+
+        Args:
+            written: All that has been pickled: the arrays of a bytearray among it are its views.
+            known: What the reader has already.
+
+        Returns:
+            Whether any array becomes a view, so that all has to be pickled anew.
+        """
+        owners = {id(one): one for one in written if isinstance(one, bytearray | array.array)}
+        fixed = [extent(one) for one in known if isinstance(one, np.ndarray) and one.nbytes]
+        for group in _overlapping([*fixed, *self._met.values()]):
+            members = [one for one in group if id(one.array) in self._met]
+            there = [one for one in group if id(one.array) not in self._met]
+            if not members:
+                continue
+            if id(owner(members[0].array)) in owners:
+                root = owners[id(owner(members[0].array))]
+                self._roots.update((id(one.array), root) for one in members)
+            elif there:
+                self._attach(members, there)
+            elif len(members) > 1:
+                root = self._new_root(members)
+                self._roots.update((id(one.array), root) for one in members)
+                self._roots.pop(id(root), None)
+        return bool(self._roots)
+
+    def _attach(self, members: Iterable[Extent], there: Sequence[Extent]) -> None:
+        """Makes new arrays views of ones that the reader has already."""
+        for member in members:
+            holders = [one for one in there if one.holds(member)]
+            firm = [one for one in holders if id(one.array) not in self.loose]
+            if firm:
+                self._roots[id(member.array)] = firm[0].array
+            else:
+                self.parted.append(member.array)
+
+    def _new_root(self, members: Sequence[Extent]) -> Any:
+        whole = Extent(
+            array=members[0].array,
+            start=min(one.start for one in members),
+            stop=max(one.stop for one in members),
+        )
+        for one in members:
+            if one.holds(whole) and _can_be_root(one.array):
+                return one.array
+        if whole.array.dtype.hasobject:
+            return owner(whole.array)
+        return self.block(whole.array, whole.start, whole.stop)
+
+
+def extent(value: Array) -> Extent:
+    """Returns the memory that an array spans."""
+    start, stop = address(value), address(value)
+    for length, stride in zip(value.shape, value.strides, strict=True):
+        reach = (length - 1) * stride
+        start, stop = start + min(reach, 0), stop + max(reach, 0)
+    return Extent(array=value, start=start, stop=stop + value.itemsize)
+
+
+def address(value: Array) -> int:
+    """Returns where an array's first item is."""
+    where: int = value.__array_interface__["data"][0]
+    return where
+
+
+def owner(value: Any) -> Any:
+    """Returns the object whose memory an array is a view of; the array where it is its own."""
+    while True:
+        base = value.obj if isinstance(value, memoryview) else getattr(value, "base", None)
+        if base is None:
+            return value
+        value = base
+
+
+def raw(base: Any, start: int, stop: int) -> Array:
+    """Returns memory as bytes that can be written, whoever it belongs to.
+
+    Args:
+        base: What keeps the memory alive.
+        start: The first byte's address.
+        stop: The address after the last byte.
+    """
+    return strided(base, start, (stop - start,), None, np.dtype(np.uint8))
+
+
+def strided(
+    base: Any,
+    start: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
+) -> Array:
+    """Returns an array over memory that `base` keeps alive."""
+    code = "|O" if dtype == object else f"|V{dtype.itemsize}"
+    interface = {
+        "data": (start, False),
+        "shape": shape,
+        "strides": strides,
+        "typestr": code,
+        "version": 3,
+    }
+    made = np.asarray(_Raw(interface, base))
+    return made if dtype == object else made.view(dtype)
+
+
+def has_plain_items(dtype: np.dtype[Any]) -> bool:
+    """Returns whether items are the bytes that lie in the array, and those are all."""
+    return not dtype.hasobject and dtype.kind != "T" and dtype.itemsize > 0
+
+
+def is_contiguous(value: Array) -> bool:
+    """Returns whether the items lie in memory without gaps, in C or Fortran order."""
+    return value.flags.c_contiguous or value.flags.f_contiguous
+
+
+def as_bytes(value: Array) -> Array:
+    """Returns the items as they lie in memory where they are contiguous, else copied in C order."""
+    plain = np.asarray(value)
+    if plain.flags.f_contiguous and not plain.flags.c_contiguous:
+        plain = plain.T
+    return np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+
+
+def _can_be_root(value: Array) -> bool:
+    owns = value.base is None or isinstance(value.base, _Raw)
+    return type(value) is np.ndarray and owns and value.flags.c_contiguous and value.flags.writeable
+
+
+def _overlapping(extents: Iterable[Extent]) -> Iterator[list[Extent]]:
+    """Yields groups of arrays that are connected by memory in common."""
+    group: list[Extent] = []
+    end = 0
+    for one in sorted(extents, key=lambda one: one.start):
+        if group and one.start >= end:
+            yield group
+            group = []
+        end = max(end, one.stop) if group else one.stop
+        group.append(one)
+    if group:
+        yield group

@@ -1,0 +1,186 @@
+"""The pickler of the boundary: decides for each object how it crosses."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import gc
+import importlib
+import io
+import pickle
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from cloudpickle import cloudpickle
+
+from workbench.boundary.classes import reduce_class
+from workbench.boundary.errors import Refused
+from workbench.boundary.functions import FunctionReducer
+from workbench.boundary.instances import reduce_exception, reduce_instance
+from workbench.boundary.kinds import core_type, is_importable, is_importable_module, is_plain
+from workbench.boundary.libraries import Run, loaded_libraries
+from workbench.boundary.memo import numbered, seed
+
+Reduce = Callable[[Any], Any]
+
+_VIEWS: Final = (
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+    type(collections.OrderedDict().keys()),
+    type(collections.OrderedDict().values()),
+    type(collections.OrderedDict().items()),
+)
+_LRU_CACHE: Final = type(functools.lru_cache(len))
+_COPIED_BY_CLOUDPICKLE: Final = (io.TextIOWrapper, memoryview)
+
+
+class Writer(cloudpickle.Pickler):  # type: ignore[misc]
+    """Pickles objects one after another, all with one memo.
+
+    Args:
+        namespace: The names of the notebook in this process.
+        known: What the reader has under the same numbers.
+        run: The pass that this is; on the way to the home nothing may go that could change there
+            unseen.
+
+    Attributes:
+        functions: What it learned about the functions it met.
+        buffers: The memory that was left out of the streams, in order.
+        reached: The object that it was asked to reduce last: the culprit where a dump fails.
+    """
+
+    dispatch_table = collections.ChainMap(
+        {},
+        {
+            cls: reduce
+            for cls, reduce in cloudpickle.Pickler.dispatch_table.items()
+            if cls not in _COPIED_BY_CLOUDPICKLE
+        },
+    )
+
+    def __init__(self, namespace: Mapping[str, Any], known: Sequence[object], run: Run) -> None:
+        self.buffers: list[pickle.PickleBuffer] = []
+        self._file = io.BytesIO()
+        self._buffers_bytes = 0
+        super().__init__(self._file, protocol=5, buffer_callback=self._leave_out)
+        seed(self, known)
+        self._known = known
+        self._run = run
+        self._libraries = loaded_libraries()
+        self.functions = FunctionReducer(namespace)
+        self.reached: Any = None
+        self._reduce_by_type: dict[type, Reduce] = {
+            types.FunctionType: self.functions.function,
+            types.CellType: self.functions.cell,
+            types.CodeType: self.functions.code,
+            types.ModuleType: _reduce_module,
+            functools.cached_property: _reduce_cached_property,
+            _LRU_CACHE: _reduce_lru_cache,
+            **dict.fromkeys(_VIEWS, _reduce_view),
+        }
+
+    def reducer_override(self, value: Any) -> Any:
+        self.reached = value
+        cls = type(value)
+        reduce = self._reduce_by_type.get(cls)
+        if reduce is None:
+            reduce = self._reduce_by_type[cls] = self._choose(cls)
+        return reduce(value)
+
+    def numbered(self) -> list[Any]:
+        """Returns the objects that were written so far, by number."""
+        return numbered(self, self._known)
+
+    def size_bytes(self) -> int:
+        """Returns how much was written so far, buffers included."""
+        return self._file.tell() + self._buffers_bytes
+
+    def body(self) -> bytes:
+        """Returns the streams that were written."""
+        return self._file.getvalue()
+
+    def _leave_out(self, buffer: pickle.PickleBuffer) -> None:
+        self.buffers.append(buffer)
+        self._buffers_bytes += buffer.raw().nbytes
+
+    def _choose(self, cls: type) -> Reduce:
+        if issubclass(cls, type):
+            return reduce_class
+        if issubclass(cls, types.ModuleType):
+            return _reduce_module
+        if issubclass(cls, BaseException):
+            return reduce_exception
+        for library in self._libraries:
+            if (reduce := library.reducer_for(cls, self._run)) is not None:
+                return reduce
+        if cls in self.dispatch_table:
+            return _by_default
+        if self._run.outbound and core_type(cls) is not object and hasattr(cls, "__next__"):
+            return _refuse_iterator
+        return reduce_instance if is_plain(cls) else _by_default
+
+
+def _by_default(_: Any) -> Any:
+    return NotImplemented
+
+
+def _refuse_iterator(_: Any) -> Any:
+    raise Refused(
+        "is an iterator: how far it has got could not be told back",
+        "Make it in the same cell, or keep its items in a list",
+    )
+
+
+def _reduce_module(module: types.ModuleType) -> Any:
+    if not is_importable_module(module):
+        raise Refused(
+            "is a module that was made at run time, so it cannot be imported elsewhere",
+            "Put it into a file, or define what is in it in the notebook",
+        )
+    return importlib.import_module, (module.__name__,)
+
+
+def _reduce_view(view: Any) -> Any:
+    """Reduces `d.keys()` and the like as a view of the same dict."""
+    (owner,) = gc.get_referents(view)
+    kind = type(view).__name__.rpartition("_")[2]
+    return make_view, (owner, kind)
+
+
+def _reduce_cached_property(value: functools.cached_property[Any]) -> Any:
+    """Leaves out the lock that it had before Python 3.12."""
+    state = (value.attrname, value.__doc__)
+    return functools.cached_property, (value.func,), state, None, None, set_cached_property
+
+
+def set_cached_property(value: functools.cached_property[Any], state: tuple[Any, Any]) -> None:
+    """Gives a cached property the name it caches under."""
+    value.attrname, value.__doc__ = state
+
+
+def _reduce_lru_cache(function: Any) -> Any:
+    """Reduces a function under `lru_cache`; what it has cached stays behind."""
+    if is_importable(function):
+        return function.__qualname__
+    parameters = function.cache_parameters()
+    args = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
+    return make_lru_cache, args, (function.__dict__,), None, None, set_lru_cache
+
+
+def make_lru_cache(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FBT001
+    """Returns a function under an empty `lru_cache`."""
+    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
+
+
+def set_lru_cache(function: Any, state: tuple[dict[str, Any]]) -> None:
+    """Gives a cached function its attributes."""
+    (own,) = state
+    function.__dict__.clear()
+    function.__dict__.update(own)
+
+
+def make_view(owner: dict[Any, Any], kind: str) -> Any:
+    """Returns `owner.keys()`, `.values()` or `.items()`."""
+    return getattr(owner, kind)()

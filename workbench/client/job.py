@@ -1,0 +1,156 @@
+"""A job that was handed over: its state, output and result, from any process of its owner."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+from workbench.boundary import CannotCross, Changes, Crossing, load_result, stage
+from workbench.client.background import Background
+from workbench.client.session import KernelSession, Over, find_job
+from workbench.core.errors import UserError, WorkbenchError
+from workbench.protocol.job_files import ENDED, OUTPUT, RESULT, read_json
+from workbench.protocol.messages import LeaseEnding
+from workbench.transport.paths import jobs_directory
+
+__all__ = ["CannotCross", "Job", "JobFailed"]
+
+
+class JobFailed(WorkbenchError):
+    """The job ended without a result: it was killed, lost, cancelled or ran out of time."""
+
+    def __init__(self, ending: LeaseEnding, log: Path) -> None:
+        super().__init__(
+            f"the job ended: {ending.detail or ending.outcome}",
+            next_step=f"Its output is in {log}" if log.exists() else "",
+        )
+        self.ending = ending
+
+
+class Job:
+    """One job of this user's.
+
+    Args:
+        id: The job id, or a prefix that only one job directory has.
+        namespace: Where `result` binds names; None to only return them.
+        crossing: What this very process sent; None in another process than the submitter's.
+
+    Raises:
+        UserError: No job directory, or more than one, begins with `id`.
+    """
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  (the field's word, and users write Job("3f2a"))
+        *,
+        session: KernelSession,
+        background: Background,
+        namespace: MutableMapping[str, Any] | None = None,
+        crossing: Crossing | None = None,
+    ) -> None:
+        self.id = _full_id(id)
+        self.directory = jobs_directory() / self.id
+        self._session = session
+        self._background = background
+        self._namespace = namespace
+        self._crossing = crossing
+
+    def __repr__(self) -> str:
+        return f"Job({self.id[:8]!r}: {self.status()})"
+
+    def status(self) -> str:
+        """Return `queued`, `starting`, `running`, `stopping`, or how the job ended."""
+        if (ending := self._ending()) is not None:
+            return ending.outcome
+        view = find_job(self._background.run(self._status()), self.id)
+        if view is None:
+            return "unknown to the controller"
+        return view.outcome or view.state
+
+    def logs(self) -> str:
+        """Return what the job has printed so far (stdout and stderr, in order)."""
+        path = self.directory / OUTPUT
+        if not path.exists():
+            return ""
+        with path.open(encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file if line.endswith("\n")]
+        return "".join(line["text"] for line in lines if line["kind"] == "stream")
+
+    def cancel(self) -> None:
+        """End the job; on an ended one this changes nothing."""
+        if self._ending() is None:
+            self._background.run(self._session.cancel(self.id, "cancelled by its owner"))
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        """Wait until the job has ended and return how.
+
+        Raises:
+            TimeoutError: It still runs after `timeout_s`; it goes on.
+        """
+        if self._ending() is None:
+            self._background.run(self._until_over(), timeout_s=timeout_s)
+        return self.status()
+
+    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Wait, bind the names that the job bound in the notebook, and return them.
+
+        Raises:
+            JobFailed: The job ended without a result.
+            TimeoutError: It still runs after `timeout_s`; it goes on.
+            BaseException: What the job's code raised; names bound before it are bound first.
+        """
+        self.wait(timeout_s)
+        changes = self.changes()
+        target = self._namespace if self._namespace is not None else {}
+        changes.commit(target)
+        if changes.error is not None:
+            raise changes.error.as_exception()
+        return {name: target[name] for name in changes.names if name in target}
+
+    def changes(self) -> Changes:
+        """Return what the ended job bound and changed, loaded but not yet committed.
+
+        Raises:
+            JobFailed: The job ended without a result.
+        """
+        if not (self.directory / RESULT).exists():
+            ending = self._ending() or LeaseEnding(outcome="lost", detail="it left no record")
+            raise JobFailed(ending, self.directory / OUTPUT)
+        if self._crossing is not None:
+            return stage(self._crossing, self.directory)
+        return load_result(self.directory)
+
+    def drop_data(self) -> None:
+        """Remove inputs and result, which can be large; output and ending stay."""
+        for name in ("inputs.pickle", "buffers.bin", RESULT):
+            (self.directory / name).unlink(missing_ok=True)
+
+    def _ending(self) -> LeaseEnding | None:
+        record = read_json(self.directory / ENDED)
+        if record is None:
+            return None
+        return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
+
+    async def _status(self) -> Any:
+        return await (await self._session.controller()).status()
+
+    async def _until_over(self) -> None:
+        async with contextlib.aclosing(self._session.follow(self.id)) as happenings:
+            async for happening in happenings:
+                if isinstance(happening, Over):
+                    return
+
+
+def _full_id(prefix: str) -> str:
+    found = sorted(path.name for path in jobs_directory().glob(f"{prefix}*"))
+    if prefix and prefix.isalnum() and len(found) == 1:
+        return found[0]
+    if found and prefix:
+        raise UserError(
+            f"{prefix!r} begins the ids of {len(found)} jobs",
+            next_step="Give more of the id; %gpu-jobs lists them",
+        )
+    raise UserError(f"there is no job {prefix!r} of yours here", next_step="%gpu-jobs lists them")

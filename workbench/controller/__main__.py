@@ -1,0 +1,7 @@
+"""`python -m workbench.controller`."""
+
+import sys
+
+from workbench.controller.main import main
+
+sys.exit(main())

@@ -1,0 +1,137 @@
+"""State as its readers may see it. Another user's names and reasons in words are not shown."""
+
+from __future__ import annotations
+
+import functools
+import pwd
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from workbench.controller.clock import LabClock
+from workbench.core.explain import Explanation, explain, explain_waiting
+from workbench.core.model import JobId, JobState, Request, Uid
+from workbench.core.policy import Policy
+from workbench.core.state import Job, State
+from workbench.protocol.messages import ControllerView, Estimate, JobView, RequestSpec, Status
+from workbench.protocol.telemetry import Sample
+
+ENDED_SHOWN: Final = 20
+
+
+class LabPicture:
+    """The lab at one moment.
+
+    Args:
+        controller: Who serves.
+        state: What the core knows; read at once, not kept.
+        policy: Orders the waiting jobs.
+        clock: Turns the core's times into the host's.
+        sample: The newest one; None before the first.
+        notices: Sentences for everybody.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller: ControllerView,
+        state: State,
+        policy: Policy,
+        clock: LabClock,
+        sample: Sample | None,
+        notices: Sequence[str],
+    ) -> None:
+        self._controller = controller
+        self._sample = sample
+        self._notices = list(notices)
+        self._clock = clock
+        self._all_ended = state.ended
+        self._explain = functools.partial(explain, state, policy)
+        waiting = explain_waiting(state, policy)
+        running = [job for job in state.jobs.values() if job.state is not JobState.QUEUED]
+        self._live = [
+            *(self._view(job) for job in running),
+            *(self._view(state.jobs[job], why) for job, why in waiting.items()),
+        ]
+        latest = list(state.ended.values())[-ENDED_SHOWN:]
+        self._ended = [self._view(job) for job in reversed(latest)]
+
+    def status_for(self, uid: Uid, *, job: str | None = None) -> Status:
+        """Return what `uid` may see, of one job only where `job` is given."""
+        live, ended = self._live, self._ended
+        if job is not None:
+            live = [view for view in live if view.id == job]
+            found = None if live else self._all_ended.get(JobId(job))
+            ended = [self._view(found)] if found is not None else []
+        return Status(
+            controller=self._controller,
+            sample=self._sample,
+            jobs=[_shown_to(uid, view) for view in live],
+            ended=[_shown_to(uid, view) for view in ended],
+            notices=self._notices,
+        )
+
+    def _view(self, job: Job, why: Explanation | None = None) -> JobView:
+        """Return a job as its owner sees it."""
+        why = self._explain(job.id) if why is None else why
+        unix_s = self._clock.unix_s
+        units = job.grant.units if job.grant is not None else None
+        return JobView(
+            id=job.id,
+            owner_uid=job.owner,
+            owner=owner_name(job.owner),
+            mine=True,
+            kind=job.request.kind,
+            name=job.name,
+            notebook=job.notebook,
+            priority=job.request.priority,
+            state=job.state.value,
+            place=why.place,
+            reason=why.reason,
+            estimate=_estimate(why),
+            request=_spec_of(job.request),
+            lease=job.grant.lease if job.grant is not None else None,
+            gpus=list(units.gpus) if units is not None else [],
+            cores=units.cores if units is not None else job.request.cores,
+            submitted_unix_s=unix_s(job.submitted_at),
+            started_unix_s=None if job.started_at is None else unix_s(job.started_at),
+            ended_unix_s=None if job.ended_at is None else unix_s(job.ended_at),
+            outcome=None if job.outcome is None else job.outcome.value,
+        )
+
+
+def _shown_to(uid: Uid, view: JobView) -> JobView:
+    """Hide of another user's job its names, and what its agent said about how it ended."""
+    if view.owner_uid == uid:
+        return view
+    reason = "" if view.outcome is not None else view.reason
+    return msgspec.structs.replace(view, mine=False, name=None, notebook=None, reason=reason)
+
+
+def _estimate(why: Explanation) -> Estimate | None:
+    if why.place is None:
+        return None
+    return Estimate(low_s=why.low_s, high_s=why.high_s, reason=why.estimate_reason)
+
+
+def _spec_of(request: Request) -> RequestSpec:
+    return RequestSpec(
+        kind=request.kind.value,
+        priority=request.priority.value,
+        gpus=request.gpus,
+        cores=request.cores,
+        memory_bytes=request.memory_bytes,
+        gpu_memory_bytes=request.gpu_memory_bytes,
+        time_limit_s=request.time_limit_s,
+        wait_limit_s=request.wait_limit_s,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def owner_name(uid: int) -> str:
+    """Return the user's login name, or the number where the host knows none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

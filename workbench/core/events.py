@@ -1,0 +1,161 @@
+"""Facts that the core is told. Each carries `at`, the lab's clock in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.core.model import DeviceId, JobId, LeaseId, Outcome, Request, Seconds, Uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSeen:
+    """The host has this many cores and this much memory (bytes) to lease."""
+
+    at: Seconds
+    cores: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSeen:
+    """A GPU answers: a new one, or one that was lost, missing or busy and is back.
+
+    Attributes:
+        memory_bytes: Its memory in all; None where the driver does not say.
+        simulated: Never changes for a UUID.
+        busy_outside: Who uses it without a lease of ours, so that a GPU that is busy when it is
+            first seen is not handed out in between; None where nobody does.
+    """
+
+    at: Seconds
+    device: DeviceId
+    model: str
+    memory_bytes: int | None
+    simulated: bool
+    busy_outside: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLost:
+    """A GPU that was seen before no longer answers. Not handed out; its lease keeps it."""
+
+    at: Seconds
+    device: DeviceId
+    missing: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceBusyOutside:
+    """A GPU that was seen before is used by a process that no lease of ours explains."""
+
+    at: Seconds
+    device: DeviceId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchHeld:
+    """No GPU may be handed out for now (a driver mismatch, say); running jobs go on."""
+
+    at: Seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchResumed:
+    """GPUs may be handed out again."""
+
+    at: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConnected:
+    """The agent of this user can start jobs."""
+
+    at: Seconds
+    owner: Uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLost:
+    """The agent of this user is gone; its running jobs may go on without it."""
+
+    at: Seconds
+    owner: Uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSubmitted:
+    """A user submitted a job. The same job id again with the same request changes nothing."""
+
+    at: Seconds
+    job: JobId
+    owner: Uid
+    request: Request
+    name: str
+    notebook: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequested:
+    """The job's owner (or its agent) wants it to end. On an ended job this changes nothing."""
+
+    at: Seconds
+    job: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseStarted:
+    """The agent confirms a grant: the job runs."""
+
+    at: Seconds
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseEnded:
+    """Nobody is left in the job's process tree; its units are free.
+
+    Attributes:
+        outcome: How the process ended; a stop that the core asked for keeps the core's outcome.
+        detail: One sentence for people, empty for `DONE`.
+    """
+
+    at: Seconds
+    lease: LeaseId
+    outcome: Outcome
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRebooted:
+    """The boot id differs from the journal's: no process of any lease can be alive."""
+
+    at: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed; nothing else happened."""
+
+    at: Seconds
+
+
+Event = (
+    HostSeen
+    | DeviceSeen
+    | DeviceLost
+    | DeviceBusyOutside
+    | DispatchHeld
+    | DispatchResumed
+    | AgentConnected
+    | AgentLost
+    | JobSubmitted
+    | CancelRequested
+    | LeaseStarted
+    | LeaseEnded
+    | HostRebooted
+    | Tick
+)

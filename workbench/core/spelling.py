@@ -1,0 +1,51 @@
+"""How reasons and refusals spell amounts for people."""
+
+from __future__ import annotations
+
+from workbench.core.model import DeviceId
+
+_GIB = 1 << 30
+_MIB = 1 << 20
+
+
+def spell_bytes(amount_bytes: int) -> str:
+    """Spells an amount of memory, rounded down so that asking for what it says is never too much.
+
+    Args:
+        amount_bytes: The amount.
+
+    Returns:
+        A number with at most two decimals and its unit, such as `79.25 GiB`.
+    """
+    unit, name = (_GIB, "GiB") if amount_bytes >= _GIB else (_MIB, "MiB")
+    if 0 < amount_bytes < _MIB:
+        return count(amount_bytes, "byte")
+    hundredths = amount_bytes * 100 // unit
+    whole, part = divmod(hundredths, 100)
+    decimals = f".{part:02}".rstrip("0").rstrip(".")
+    return f"{whole}{decimals} {name}"
+
+
+def count(number: int, noun: str) -> str:
+    """Spells a number of things.
+
+    Args:
+        number: How many.
+        noun: The singular.
+
+    Returns:
+        `1 core`, `2 cores`.
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def short_device(device: DeviceId) -> str:
+    """Shortens a UUID to what people tell GPUs apart by.
+
+    Args:
+        device: The UUID.
+
+    Returns:
+        Its first two groups, such as `GPU-9b2f41c0`.
+    """
+    return "-".join(device.split("-")[:2])

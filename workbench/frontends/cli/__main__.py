@@ -1,0 +1,7 @@
+"""`python -m workbench.frontends.cli`."""
+
+import sys
+
+from workbench.frontends.cli import main
+
+sys.exit(main())

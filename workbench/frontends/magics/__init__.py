@@ -1,0 +1,13 @@
+"""The notebook's magics. Read `schedule.py` first: a scheduled cell from text to result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the magics; nothing is started and nothing heavy is imported yet."""
+    from workbench.frontends.magics.lease import LeaseMagics
+    from workbench.frontends.magics.magics import WorkbenchMagics
+
+    shell.register_magics(WorkbenchMagics, LeaseMagics)

@@ -1,0 +1,148 @@
+"""The magics themselves: thin; each reads its line and hands over."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
+
+from workbench.client import UserError, WorkbenchError
+from workbench.frontends.magics import tables
+from workbench.frontends.magics.options import (
+    help_text,
+    parse_options,
+    schedule_arguments,
+    split_line,
+)
+from workbench.frontends.magics.schedule import Scheduling, source_line
+from workbench.graphs.show import plan_html, plan_text
+
+
+def plain_errors(function: Callable[..., Any]) -> Any:
+    """Show our own errors as one sentence instead of a traceback through Workbench."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except WorkbenchError as error:
+            sentence = f"{type(error).__name__}: {error}"
+            error._render_traceback_ = lambda: [sentence]  # type: ignore[attr-defined]
+            raise error from None
+
+    return wrapped
+
+
+@magics_class
+class WorkbenchMagics(Magics):
+    """`%%gpu-schedule` and the `%gpu-…` commands."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self.shell: Any = shell
+        self._made: Scheduling | None = None
+
+    @property
+    def _scheduling(self) -> Scheduling:
+        if self._made is None:
+            self._made = Scheduling(self.shell)
+        return self._made
+
+    @schedule_arguments
+    @line_cell_magic("gpu-schedule")
+    @plain_errors
+    def gpu_schedule(self, line: str, cell: str | None = None) -> Any:
+        """Run this cell (or this line's code) as a job of the lab: queued, leased, watched."""
+        if {"--help", "-h"} & set(line.split()):
+            return tables.Shown(help_text(self.gpu_schedule))
+        spelt, code = split_line(line)
+        if cell is None:
+            _check_line_form(code)
+        elif code:
+            raise UsageError(f"unexpected {code!r} behind the options; code goes below the line")
+        options = parse_options(self.gpu_schedule, spelt)
+        body = code if cell is None else cell
+        whole, first_line = source_line(self.shell, line, body)
+        filename = self.shell.compile.get_code_name(whole, body, self.shell.execution_count)
+        scheduling = self._scheduling
+        prepared = scheduling.prepare(options, body, first_line=first_line, filename=filename)
+        if options.dry_run:
+            return tables.dry_run(prepared)
+        staged, crossing = scheduling.pack(prepared)
+        scheduling.submit(prepared, staged, options)
+        if options.detach:
+            scheduling.detached[staged.job] = frozenset(prepared.cell.names.writes)
+            return scheduling.job(staged.job, crossing)
+        return scheduling.see_through(prepared, staged, crossing)
+
+    @line_magic("gpu-status")
+    @plain_errors
+    def gpu_status(self, line: str) -> Any:
+        """Show the lab: devices, whose they are, and the queue."""
+        _no_arguments("%gpu-status", line)
+        scheduling = self._scheduling
+        return tables.lab(scheduling.background.run(scheduling.status()))
+
+    @line_magic("gpu-jobs")
+    @plain_errors
+    def gpu_jobs(self, line: str) -> Any:
+        """List jobs: running, waiting and lately ended ones."""
+        _no_arguments("%gpu-jobs", line)
+        scheduling = self._scheduling
+        return tables.jobs(scheduling.background.run(scheduling.status()))
+
+    @line_magic("gpu-cancel")
+    @plain_errors
+    def gpu_cancel(self, line: str) -> None:
+        """End a job of yours: `%gpu-cancel ID` (a unique beginning of the id is enough)."""
+        self._scheduling.job(_one_id("%gpu-cancel", line)).cancel()
+
+    @line_magic("gpu-wait")
+    @plain_errors
+    def gpu_wait(self, line: str) -> str:
+        """Wait until a job of yours has ended: `%gpu-wait ID`; returns how it ended."""
+        return self._scheduling.job(_one_id("%gpu-wait", line)).wait()
+
+    @line_cell_magic("gpu-plan")
+    @plain_errors
+    def gpu_plan(self, line: str, cell: str | None = None) -> Any:
+        """Show how a cell would be split, and why; runs nothing."""
+        prepared = self._look(line, cell)
+        return tables.Shown(plan_text(prepared.plan), plan_html(prepared.plan))
+
+    @line_cell_magic("gpu-advise")
+    @plain_errors
+    def gpu_advise(self, line: str, cell: str | None = None) -> Any:
+        """Say whether a cell belongs on the CPU or a GPU, and why; runs nothing."""
+        return tables.advice(self._look(line, cell).advice)
+
+    def _look(self, line: str, cell: str | None) -> Any:
+        body = line if cell is None else cell
+        if not body.strip():
+            raise UserError("there is no code to look at", next_step="Put code below the magic")
+        options = parse_options(self.gpu_schedule, "" if cell is None else line)
+        return self._scheduling.prepare(options, body, first_line=2, filename="<gpu-plan>")
+
+
+def _check_line_form(code: str) -> None:
+    if not code:
+        raise UsageError("%gpu-schedule needs code: `y = %gpu-schedule f(x)`, or `%%` above a cell")
+    if code.startswith("%%"):
+        raise UsageError(
+            "%%gpu-schedule must be the cell's first line, without a comment or blanks before it"
+        )
+
+
+def _no_arguments(magic: str, line: str) -> None:
+    if line.strip():
+        raise UsageError(f"{magic} takes no arguments, got {line.strip()!r}")
+
+
+def _one_id(magic: str, line: str) -> str:
+    words = line.split()
+    if len(words) != 1:
+        raise UsageError(f"{magic} takes one job id, got {len(words)}; %gpu-jobs lists them")
+    return words[0]

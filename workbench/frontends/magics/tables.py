@@ -1,0 +1,100 @@
+"""What the magics show: each thing as text and as HTML that suits light and dark themes."""
+
+from __future__ import annotations
+
+import html
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workbench.graphs.show import plan_html, plan_text
+from workbench.protocol.messages import JobView, Status
+from workbench.protocol.quantities import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from workbench.advice import Advice
+    from workbench.frontends.magics.schedule import Prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Something with a text and an HTML form."""
+
+    text: str
+    markup: str = ""
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.markup or f"<pre>{html.escape(self.text)}</pre>"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Shown:
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [head, *rows]
+    ]
+    cells = "".join(
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
+        + "</tr>"
+        for row in rows
+    )
+    heads = "".join(f"<th style='text-align:left'>{html.escape(cell)}</th>" for cell in head)
+    return Shown(
+        "\n".join(lines), f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+    )
+
+
+def jobs(status: Status) -> Shown:
+    """Show running, waiting and lately ended jobs."""
+    views = [*status.jobs, *status.ended]
+    if not views:
+        return Shown("no jobs", "<p>no jobs</p>")
+    return _table(
+        ["job", "owner", "what", "class", "state", "units", "since", "why"],
+        [_job_row(view) for view in views],
+    )
+
+
+def _job_row(view: JobView) -> list[str]:
+    since = view.ended_unix_s or view.started_unix_s or view.submitted_unix_s
+    gpus = f"{len(view.gpus) or view.request.gpus} GPU, " if view.gpus or view.request.gpus else ""
+    return [
+        view.id[:8],
+        view.owner,
+        view.name or "—",
+        view.priority,
+        view.outcome or view.state,
+        f"{gpus}{view.cores} cores",
+        format_seconds(max(0.0, time.time() - since)),
+        view.reason,
+    ]
+
+
+def lab(status: Status) -> Shown:
+    """Show the devices and the queue."""
+    from workbench.frontends.magics.devices_table import device_rows
+
+    parts = [_table(["device", "use", "memory", "whose"], device_rows(status)), jobs(status)]
+    notices = [Shown(notice, f"<p>{html.escape(notice)}</p>") for notice in status.notices]
+    every = [*notices, *parts]
+    return Shown("\n\n".join(one.text for one in every), "".join(one.markup for one in every))
+
+
+def dry_run(prepared: Prepared) -> Shown:
+    """Show plan, advice and request of a cell that was not run."""
+    request = prepared.request
+    memory = f", {format_bytes(request.memory_bytes)} host memory" if request.memory_bytes else ""
+    asked = f"would ask for {request.gpus} GPUs and {request.cores} cores{memory}; nothing was run"
+    advised = advice(prepared.advice)
+    text = f"{plan_text(prepared.plan)}\n{advised.text}\n{asked}"
+    return Shown(text, f"{plan_html(prepared.plan)}{advised.markup}<p>{html.escape(asked)}</p>")
+
+
+def advice(advice: Advice) -> Shown:
+    """Show one piece of advice."""
+    text = f"advice: {advice.text}"
+    return Shown(text, f"<p>{html.escape(text)}</p>")

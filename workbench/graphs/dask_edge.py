@@ -1,0 +1,340 @@
+"""The only door to Dask: a scheduler in a thread of the home, workers in processes of their own.
+
+Import it where tasks run beside one another, or where a zygote prepares for that. Everything that
+listens uses TLS and the job's own certificate, and neither scheduler nor worker opens Dask's HTTP
+server, which could not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import dask
+from distributed import Client, Future, Scheduler, Security, Worker, get_worker
+from distributed.scheduler import KilledWorker
+from distributed.versions import get_versions
+
+from workbench.devices.visible import CheckOutcome, check_visibility
+from workbench.graphs.errors import WrongDevice
+from workbench.graphs.run_files import RunFiles, make_certificate
+
+GPU: Final = "GPU"
+"""The resource that a GPU worker has one of."""
+HOST: Final = "127.0.0.1"
+START_LIMIT_S: Final = 30.0
+CLOSE_LIMIT_S: Final = 5.0
+
+_CONFIG: Final = {
+    "distributed.scheduler.worker-ttl": None,  # A suspended worker must not be dropped.
+    "distributed.scheduler.allowed-failures": 0,  # Whoever knows what a task does may try again.
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.diagnostics.nvml": False,  # A lost first GPU would end scheduler and workers.
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.use-file-locking": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "10s",
+    "distributed.admin.tick.limit": "1h",  # A task that holds the interpreter is no fault.
+    "distributed.comm.timeouts.connect": "30s",
+    "distributed.comm.timeouts.tcp": "1h",  # As above; a lost process closes its connections.
+    "distributed.comm.require-encryption": True,
+    "distributed.scheduler.http.routes": [],  # Nobody serves them, and they cost 0.1 s to import.
+    "distributed.worker.http.routes": [],
+}
+_LATE: Final = (
+    "cryptography.hazmat.primitives.asymmetric.ec",
+    "cryptography.hazmat.primitives.serialization",
+    "cryptography.x509",
+    "tornado.netutil",
+    "tornado.platform.asyncio",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call returned."""
+
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broke:
+    """A call raised outside of the user's code, or its result could not be fetched."""
+
+    key: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """The worker died in the middle of a call.
+
+    Attributes:
+        worker: Its name, or its address where the name is not known any more.
+    """
+
+    key: str
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deserted:
+    """The last worker of a kind is gone, and with it what it was to run."""
+
+    gpu: bool
+
+
+News = Done | Broke | Lost | Deserted
+
+
+class _SilentScheduler(Scheduler):
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Open none."""
+
+
+class SilentWorker(Worker):
+    """A worker without an HTTP server."""
+
+    def start_http_server(self, *_: Any, **__: Any) -> None:
+        """Open none."""
+
+
+class GpuWorker(SilentWorker):
+    """A worker that is named after the one GPU it leased and refuses to start with another one.
+
+    `dask cuda worker --worker-class workbench.graphs.dask_edge.GpuWorker` makes it.
+    """
+
+    async def start_unsafe(self) -> Any:
+        """Start, or refuse.
+
+        Raises:
+            WrongDevice: CUDA shows this process something else than its GPU alone.
+        """
+        check = check_visibility([str(self.name)])
+        if check.outcome is CheckOutcome.DIFFERENT:
+            raise WrongDevice(
+                f"the worker of {self.name} was to see that GPU alone: {check.message}",
+                next_step="Run `workbench doctor`, and look for a program that sets "
+                "CUDA_VISIBLE_DEVICES when Python starts",
+            )
+        return await super().start_unsafe()
+
+
+def prepare() -> None:
+    """Import what a start would import; a zygote does it once for all its jobs."""
+    for name in _LATE:
+        importlib.import_module(name)
+    get_versions()  # Each end of a connection tells them; they are looked up once.
+
+
+class Pool:
+    """The scheduler of one job, and the way to it from the home's main thread.
+
+    Args:
+        files: Where home and workers meet.
+        gates: Descriptors that show an error when the last worker of a kind is gone, by whether
+            those workers have a GPU.
+    """
+
+    def __init__(self, files: RunFiles, gates: dict[bool, int]) -> None:
+        self._files = files
+        self._gates = gates
+        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self._futures: dict[str, Future] = {}
+        self._thread = threading.Thread(target=self._run, name="workbench-dask", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self._client: Client
+        self._stop: asyncio.Event
+
+    def start(self) -> None:
+        """Start the scheduler and write down where it listens.
+
+        Raises:
+            BaseException: Whatever kept it from starting.
+        """
+        make_certificate(self._files)
+        with dask.config.set(_CONFIG):
+            self._thread.start()
+            self._ready.wait(START_LIMIT_S)
+        if self._failure is not None:
+            raise self._failure
+
+    def submit(
+        self, key: str, call: Callable[..., Any], *arguments: Any, gpu: bool = False
+    ) -> None:
+        """Have a worker call an importable function; what becomes of it comes with `wait`.
+
+        Args:
+            key: Names the call, once for all.
+            call: Imported by name on the other side.
+            arguments: Small and plain.
+            gpu: Only a worker with a GPU will do; else only one without.
+        """
+        self._loop.call_soon_threadsafe(self._submit, key, call, arguments, gpu)
+
+    def wait(self) -> News:
+        """Return the next thing that happened; SIGINT ends the wait."""
+        return self._news.get()
+
+    def cancel(self) -> None:
+        """Take back what no worker has begun, and forget the rest."""
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def close(self) -> None:
+        """Send the workers home and end the thread."""
+        if self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # The loop ended by itself.
+                self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(CLOSE_LIMIT_S)
+
+    # --- in the thread ---
+
+    def _run(self) -> None:
+        with _quiet_logs(threading.get_ident()):
+            try:
+                asyncio.run(self._serve())
+            except BaseException as error:  # noqa: BLE001  (the main thread raises it)
+                self._failure = error
+            finally:
+                self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(_ignore)
+        self._stop = asyncio.Event()
+        security = security_of(self._files)
+        async with (
+            _SilentScheduler(
+                host=HOST, port=0, protocol="tls", security=security, dashboard=False
+            ) as scheduler,
+            Client(
+                scheduler.address, security=security, asynchronous=True, set_as_default=False
+            ) as client,
+        ):
+            self._client = client
+            self._announce(scheduler.address)
+            for gpu, descriptor in self._gates.items():
+                self._loop.add_reader(descriptor, self._on_deserted, gpu, descriptor)
+            self._ready.set()
+            await self._stop.wait()
+            for descriptor in self._gates.values():
+                self._loop.remove_reader(descriptor)
+
+    def _announce(self, address: str) -> None:
+        temporary = self._files.scheduler.with_suffix(".tmp")
+        temporary.touch(mode=0o600)
+        temporary.write_text(json.dumps({"address": address}), encoding="ascii")
+        temporary.rename(self._files.scheduler)
+
+    def _submit(
+        self, key: str, call: Callable[..., Any], arguments: tuple[Any, ...], gpu: bool
+    ) -> None:
+        resources = {GPU: 1} if gpu else {"CPU": 1}
+        future = self._client.submit(call, *arguments, key=key, pure=False, resources=resources)
+        self._futures[key] = future
+        task = self._loop.create_task(self._follow(key, future))
+        task.add_done_callback(lambda _: self._futures.pop(key, None))
+
+    async def _follow(self, key: str, future: Future) -> None:
+        try:
+            value = await future
+        except asyncio.CancelledError:
+            return
+        except KilledWorker as error:
+            worker = error.last_worker
+            self._news.put(Lost(key=key, worker=str(getattr(worker, "name", worker))))
+        except BaseException as error:  # noqa: BLE001  (the main thread decides)
+            self._news.put(Broke(key=key, error=error))
+        else:
+            self._news.put(Done(key=key, value=value))
+
+    def _cancel(self) -> None:
+        futures = list(self._futures.values())
+        self._futures.clear()
+        for future in futures:
+            future.release()
+
+    def _on_deserted(self, gpu: bool, descriptor: int) -> None:  # noqa: FBT001  (add_reader's)
+        self._loop.remove_reader(descriptor)
+        self._news.put(Deserted(gpu=gpu))
+
+
+def serve(files: RunFiles, name: str) -> None:
+    """Be a worker of the job until its scheduler is gone; one call at a time.
+
+    Call it in the main thread of a process made for it, after the home opened the gate.
+    """
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    address = json.loads(files.scheduler.read_text(encoding="ascii"))["address"]
+    with dask.config.set(_CONFIG):
+        asyncio.run(_serve(files, name, address))
+
+
+def current_worker() -> str:
+    """Return the name of the worker that makes the present call."""
+    return str(get_worker().name)
+
+
+async def _serve(files: RunFiles, name: str, address: str) -> None:
+    async with SilentWorker(
+        address,
+        name=name,
+        nthreads=1,
+        host=HOST,
+        security=security_of(files),
+        memory_limit=0,  # The lease limits memory, and nothing here may be spilled or paused.
+        resources={"CPU": 1},
+        local_directory=os.fspath(files.directory),
+    ) as worker:
+        await worker.finished()
+
+
+def security_of(files: RunFiles) -> Security:
+    """Return the job's certificate as Dask takes it: both sides must show it."""
+    key, certificate = os.fspath(files.key), os.fspath(files.certificate)
+    return Security(
+        require_encryption=True,
+        tls_ca_file=certificate,
+        tls_client_key=key,
+        tls_client_cert=certificate,
+        tls_scheduler_key=key,
+        tls_scheduler_cert=certificate,
+        tls_worker_key=key,
+        tls_worker_cert=certificate,
+    )
+
+
+@contextlib.contextmanager
+def _quiet_logs(thread: int) -> Iterator[None]:
+    """Keep what Dask logs in our thread out of the cell's output; the user's own Dask may log."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    handlers = [one for name in names for one in logging.getLogger(name).handlers]
+
+    def is_the_users(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    for handler in handlers:
+        handler.addFilter(is_the_users)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_the_users)
+
+
+def _ignore(_: asyncio.AbstractEventLoop, __: dict[str, Any]) -> None:
+    """Drop what Dask's own coroutines leave behind when connections break."""

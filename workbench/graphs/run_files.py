@@ -1,0 +1,101 @@
+"""Files in a job's directory by which its home and workers meet, and the certificate they share.
+
+    dask/key.pem, cert.pem   made once a job: scheduler and workers know one another by it
+    dask/scheduler.json      written by the home when its scheduler listens
+    dask/<worker>.log        what a worker's own libraries print
+    dask/<worker>.running    what a worker is computing; it stays there when the worker dies
+    dask/crossings/<n>/      what the home gave to its workers, see `run_crossing.py`
+
+Whoever holds the key can run code in the job; the directory is 0700 and the files are 0600.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_LIFE: datetime.timedelta = datetime.timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The paths of one job.
+
+    Args:
+        job: The job's directory.
+    """
+
+    job: Path
+
+    @property
+    def directory(self) -> Path:
+        """The folder of all of them."""
+        return self.job / "dask"
+
+    @property
+    def key(self) -> Path:
+        """The private key, PEM."""
+        return self.directory / "key.pem"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate, PEM; it signs itself."""
+        return self.directory / "cert.pem"
+
+    @property
+    def scheduler(self) -> Path:
+        """Where the scheduler listens: JSON with `address`, as Dask's own workers read it."""
+        return self.directory / "scheduler.json"
+
+    def log(self, worker: str) -> Path:
+        """A worker's log."""
+        return self.directory / f"{worker}.log"
+
+    def running(self, worker: str) -> Path:
+        """What a worker is computing: a mark, or nothing."""
+        return self.directory / f"{worker}.running"
+
+    def crossing(self, number: int) -> Path:
+        """The directory of a crossing."""
+        return self.directory / "crossings" / str(number)
+
+
+def make_certificate(files: RunFiles) -> None:
+    """Make the job's key and certificate unless they are there."""
+    if files.certificate.exists():
+        return
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    files.directory.mkdir(mode=0o700, exist_ok=True)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gpu-workbench job")])
+    now = datetime.datetime.now(tz=datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    _write(
+        files.key,
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
+    _write(files.certificate, certificate.public_bytes(pem))
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_suffix(".tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    temporary.rename(path)

@@ -1,0 +1,92 @@
+"""Sizes and times as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from workbench.core.errors import UserError
+
+_BYTES: Final = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
+}
+_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*)", re.IGNORECASE)
+_SPAN: Final = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+", re.IGNORECASE)
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.IGNORECASE)
+
+
+def parse_bytes(text: str, option: str) -> int:
+    """Return the bytes in `text`, such as `6GiB`, `512 MB` or `2g` (binary, as Slurm reads it).
+
+    Args:
+        text: As typed.
+        option: What the user typed it for, to name in the error.
+
+    Raises:
+        UserError: It is not a positive size.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    factor = _BYTES.get(match["unit"].lower()) if match else None
+    size = int(float(match["number"]) * factor) if match and factor else 0
+    if size <= 0:
+        raise UserError(
+            f"{option} {text!r} is not a size: a positive number and a unit, B, MB, MiB, GB or GiB",
+            next_step=f"Write for example {option} 8GiB",
+        )
+    return size
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """Return the seconds in `text`, such as `20m`, `1h30m`, `90s` or `2d`.
+
+    Raises:
+        UserError: It is not a positive time.
+    """
+    spelt = text.strip()
+    seconds = (
+        sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(spelt))
+        if _SPAN.fullmatch(spelt)
+        else 0.0
+    )
+    if seconds <= 0:
+        raise UserError(
+            f"{option} {text!r} is not a time: a positive number and a unit, s, m, h or d",
+            next_step=f"Write for example {option} 20m or {option} 1h30m",
+        )
+    return seconds
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Return a size in the largest binary unit that keeps it above 1, such as `1.5 GiB`."""
+    for unit, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.3g} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return `seconds` in its two largest units, such as `1 h 30 min` or `2.5 s`."""
+    if seconds < 60:  # noqa: PLR2004  (a minute)
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:  # noqa: PLR2004  (an hour)
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:  # noqa: PLR2004  (a day)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"

@@ -1,0 +1,120 @@
+"""Start a server on demand, once, however many ask. Standard library only.
+
+Two locks are at work: the starter's (`lock_path` here, held only until the server answers) and the
+server's own (held for its life, taken by the server itself). They must be different files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from workbench.core.errors import PeerError
+from workbench.transport.errors import BadPlace
+
+POLL_S: Final = 0.02
+_LAST_WORDS_BYTES: Final = 2000
+_STARTED: Final[list[subprocess.Popen[bytes]]] = []
+"""Servers that outlive their starter on purpose; kept so that their ends can be reaped."""
+
+
+def ensure_running(
+    socket_path: Path, lock_path: Path, argv: Sequence[str], *, timeout_s: float
+) -> None:
+    """Return once something listens on `socket_path`, having started `argv` where nothing did.
+
+    The server gets a session of its own, no terminal, and outlives the caller.
+
+    Args:
+        socket_path: The Unix socket on which the server listens.
+        lock_path: Held while starting; made where missing. Not the server's own lock.
+        argv: The server's command line.
+        timeout_s: Seconds to wait in all.
+
+    Raises:
+        BadPlace: The lock file cannot be made.
+        PeerError: The server ended before it listened, or does not listen in time; the message
+            ends with the last line that it wrote.
+    """
+    deadline = time.monotonic() + timeout_s
+    try:
+        descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadPlace(
+            f"{lock_path} cannot be opened: {error.strerror}",
+            next_step=f"Make {lock_path.parent} writable, or set XDG_RUNTIME_DIR to another one",
+        ) from error
+    with os.fdopen(descriptor):
+        while not _lock(descriptor):
+            if _listens(socket_path):
+                return
+            if time.monotonic() > deadline:
+                raise PeerError(
+                    f"another process has been starting a server for {socket_path} for "
+                    f"{timeout_s:g} s",
+                    next_step=f"End whoever holds {lock_path} (fuser {lock_path}) and try again",
+                )
+            time.sleep(POLL_S)
+        if not _listens(socket_path):
+            _start(socket_path, argv, deadline, timeout_s)
+
+
+def _start(socket_path: Path, argv: Sequence[str], deadline: float, timeout_s: float) -> None:
+    with tempfile.TemporaryFile() as words:
+        server = _spawn(argv, words)
+        while not _listens(socket_path):
+            code = server.poll()
+            if code is not None and code != 0:
+                raise PeerError(f"{argv[-1]} ended with code {code}: {_last_words(words)}")
+            # Code 0: another server came first and is about to listen.
+            if time.monotonic() > deadline:
+                raise PeerError(
+                    f"nothing listens on {socket_path} {timeout_s:g} s after {argv[-1]} was "
+                    f"started: {_last_words(words)}"
+                )
+            time.sleep(POLL_S)
+
+
+def _spawn(argv: Sequence[str], words: IO[bytes]) -> subprocess.Popen[bytes]:
+    _STARTED[:] = [server for server in _STARTED if server.poll() is None]
+    server = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=words,
+        stderr=words,
+        cwd="/",  # Not the notebook's folder: its files must not shadow modules, nor be kept busy.
+        start_new_session=True,
+    )
+    _STARTED.append(server)
+    return server
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _listens(socket_path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(os.fspath(socket_path))
+        except OSError:
+            return False
+    return True
+
+
+def _last_words(words: IO[bytes]) -> str:
+    end = words.seek(0, os.SEEK_END)
+    words.seek(max(0, end - _LAST_WORDS_BYTES))
+    lines = words.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
