@@ -51,7 +51,11 @@ class LeaseProvisioner(LocalProvisioner):
             PeerError: Controller or agent cannot be reached.
         """
         env = dict(kwargs.get("env") or os.environ)
-        lease = await self._taken_again(env) or await leases.take(self._wanted(env), env)
+        try:
+            lease = await self._taken_again(env) or await leases.take(self._wanted(env), env)
+        except BaseException:
+            self._forget_start()
+            raise
         self._job = lease.job
         prepared: dict[str, Any] = await super().pre_launch(**kwargs)
         prepared["env"].update(lease.environment)  # Last: kernel.json may set variables too.
@@ -73,6 +77,7 @@ class LeaseProvisioner(LocalProvisioner):
             await leases.started(self._job, self.process.pid)
         except (PeerError, UserError):
             await super().kill()  # Nobody would see when it ends.
+            self._forget_start()
             raise
 
     async def shutdown_requested(self, restart: bool = False) -> None:  # noqa: FBT001, FBT002
@@ -105,6 +110,14 @@ class LeaseProvisioner(LocalProvisioner):
             await leases.give_back(job)
         except (PeerError, UserError) as error:
             self.log.warning("The kernel's lease is given back a little later: %s", error)
+
+    def _forget_start(self) -> None:
+        """Take a failed start off the server's list of pending ones.
+
+        jupyter_client leaves it there, and then the server does not end when it is told to.
+        """
+        pending = getattr(getattr(self.parent, "parent", None), "_pending_kernels", {})
+        pending.pop(self.kernel_id, None)
 
     async def _keep(self) -> None:
         if self._job is None:

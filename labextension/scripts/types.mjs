@@ -48,8 +48,6 @@ const source = formatted.replace(
 if (!process.argv.includes('--check')) {
   writeFileSync(target, source);
 } else if (readFileSync(target, 'utf8') !== source) {
-  console.error(
-    'src/model/protocol.ts differs from workbench/protocol. Run: npm run types'
-  );
+  console.error('src/model/protocol.ts differs from workbench/protocol. Run: npm run types');
   process.exitCode = 1;
 }

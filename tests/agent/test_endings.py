@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent.lab import Lab
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DAEMONS = """
@@ -33,20 +35,22 @@ print("READY")
 """
 
 
-def left_by(lab, path):
+def left_by(lab: Lab, path: Path) -> list[int]:
     pids = [int(pid) for pid in path.read_text().split()]
     assert len(pids) == 4
     return [pid for pid in pids if not lab.is_gone(pid)]
 
 
-async def test_daemons_that_a_finished_cell_leaves_behind_are_gone_before_its_lease_is(lab):
+async def test_daemons_that_a_finished_cell_leaves_behind_are_gone_before_its_lease_is(
+    lab: Lab,
+) -> None:
     path = lab.place / "finished"
     ran = await lab.run(DAEMONS, path=str(path))
     assert ran.ending.outcome == "done", ran.error()
     assert left_by(lab, path) == []
 
 
-async def test_a_stop_ends_the_whole_tree_whoever_forks_twice_or_ignores_term(lab):
+async def test_a_stop_ends_the_whole_tree_whoever_forks_twice_or_ignores_term(lab: Lab) -> None:
     path = lab.place / "stopped"
     job, lease, shim = await lab.begin(DAEMONS + "time.sleep(600)", path=str(path))
     await lab.controller.stop_lease(lease, job)
@@ -56,7 +60,7 @@ async def test_a_stop_ends_the_whole_tree_whoever_forks_twice_or_ignores_term(la
     assert lab.is_gone(shim)
 
 
-async def test_children_that_exit_on_term_are_given_the_time_to(lab):
+async def test_children_that_exit_on_term_are_given_the_time_to(lab: Lab) -> None:
     source = """
 import signal, sys, time
 def leave(*_):
@@ -70,25 +74,27 @@ print("READY"); time.sleep(600)
     assert "goodbye" in lab.ran(job).text()
 
 
-async def test_a_cell_that_kills_its_process_is_killed_likely_out_of_memory_and_its_log_kept(lab):
+async def test_a_cell_that_kills_its_process_is_killed_likely_out_of_memory_and_its_log_kept(
+    lab: Lab,
+) -> None:
     ran = await lab.run("import os\nprint('before')\nos.kill(os.getpid(), 9)")
     assert ran.ending.outcome == "killed"
     assert ran.ending.detail == "killed (SIGKILL, likely out of memory)"
     assert ran.text() == "before\n"
 
 
-async def test_a_crash_is_named_by_its_signal(lab):
+async def test_a_crash_is_named_by_its_signal(lab: Lab) -> None:
     ran = await lab.run("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
     assert (ran.ending.outcome, ran.ending.detail) == ("killed", "killed (SIGSEGV)")
 
 
-async def test_a_process_that_exits_by_itself_leaves_no_result(lab):
+async def test_a_process_that_exits_by_itself_leaves_no_result(lab: Lab) -> None:
     ran = await lab.run("import os\nos._exit(0)")
     assert ran.ending.outcome == "failed"
     assert "exit code 0" in ran.ending.detail
 
 
-async def test_an_interrupt_keeps_the_statements_that_were_finished(lab):
+async def test_an_interrupt_keeps_the_statements_that_were_finished(lab: Lab) -> None:
     job, lease, _ = await lab.begin("x = 1\nprint('READY')\nimport time; time.sleep(600)\ny = 2")
     await lab.client.done(lab.m.Interrupt(job=job))
     ending = await lab.controller.over(lease)
@@ -99,25 +105,29 @@ async def test_an_interrupt_keeps_the_statements_that_were_finished(lab):
     assert "line 4" in lab.plain(lab.ran(job).error())
 
 
-async def test_an_interrupt_reaches_an_await_and_a_shell_line(lab):
+async def test_an_interrupt_reaches_an_await_and_a_shell_line(lab: Lab) -> None:
     for wait in ("import asyncio; await asyncio.sleep(600)", "!sleep 600; true"):
         job, lease, _ = await lab.begin(f"print('READY')\n{wait}")
         await lab.client.done(lab.m.Interrupt(job=job))
         assert (await lab.controller.over(lease)).detail == "KeyboardInterrupt"
 
 
-async def test_a_cpu_lease_hides_every_gpu(lab):
+async def test_a_cpu_lease_hides_every_gpu(lab: Lab) -> None:
     ran = await lab.run("import os\nseen = os.environ['CUDA_VISIBLE_DEVICES']")
     assert lab.result(ran)["seen"] == ""
 
 
-async def test_a_simulated_gpu_is_named_and_hides_every_real_one(lab):
-    source = "import os\nseen = os.environ['CUDA_VISIBLE_DEVICES']\nsim = os.environ['GPU_WORKBENCH_SIMULATED']"
+async def test_a_simulated_gpu_is_named_and_hides_every_real_one(lab: Lab) -> None:
+    source = """
+import os
+seen = os.environ["CUDA_VISIBLE_DEVICES"]
+sim = os.environ["GPU_WORKBENCH_SIMULATED"]
+"""
     ran = await lab.run(source, units={"gpus": ["SIM-1"], "simulated": True})
     assert (lab.result(ran)["seen"], lab.result(ran)["sim"]) == ("", "SIM-1")
 
 
-async def test_a_gpu_lease_shows_its_gpus_and_holds_their_locks_to_the_end(lab):
+async def test_a_gpu_lease_shows_its_gpus_and_holds_their_locks_to_the_end(lab: Lab) -> None:
     uuids = [f"GPU-{os.getpid()}-{n}" for n in (1, 2)]
     source = "import os, time\nprint('READY', os.environ['CUDA_VISIBLE_DEVICES'])\ntime.sleep(600)"
     job = await lab.stage(source)
@@ -134,7 +144,7 @@ async def test_a_gpu_lease_shows_its_gpus_and_holds_their_locks_to_the_end(lab):
             taker.bind(f"\0gpu-workbench/{uuid}")
 
 
-async def test_a_gpu_that_somebody_else_holds_is_never_waited_for(lab):
+async def test_a_gpu_that_somebody_else_holds_is_never_waited_for(lab: Lab) -> None:
     uuid = f"GPU-{os.getpid()}-3"
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(f"\0gpu-workbench/{uuid}")
@@ -145,7 +155,7 @@ async def test_a_gpu_that_somebody_else_holds_is_never_waited_for(lab):
     assert ran.lines() == []
 
 
-async def test_the_holder_of_a_lock_answers_any_number_of_questions(lab):
+async def test_the_holder_of_a_lock_answers_any_number_of_questions(lab: Lab) -> None:
     uuid = f"GPU-{os.getpid()}-4"
     job = await lab.stage("print('READY')\nimport time; time.sleep(600)")
     lease = await lab.controller.grant(job, gpus=[uuid])
@@ -157,7 +167,7 @@ async def test_the_holder_of_a_lock_answers_any_number_of_questions(lab):
     await lab.controller.over(lease)
 
 
-async def test_the_tree_carries_its_lease_where_others_can_read_it(lab):
+async def test_the_tree_carries_its_lease_where_others_can_read_it(lab: Lab) -> None:
     source = """
 import os, subprocess
 print("READY", os.getppid(), os.getpid(), subprocess.Popen(["sleep", "600"]).pid)

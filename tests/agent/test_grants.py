@@ -8,18 +8,28 @@ import secrets
 
 import pytest
 
+from tests.agent.lab import Lab
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_two_grants_of_one_lease_start_it_once(lab):
+async def test_two_grants_of_one_lease_start_it_once(lab: Lab) -> None:
     path = lab.place / "twice"
-    source = "open(path, 'a').write('started\\n')\nprint('READY')\nimport time; time.sleep(0.1)"
+    source = """
+import os, time
+open(path, "a").write("started\\n")
+print("READY")
+while not os.path.exists(path + ".go"): time.sleep(0.01)
+"""
     job = await lab.stage(source, path=str(path))
     lease = await lab.controller.grant(job)
     await lab.controller.grant(job, lease=lease)
     await lab.until(lambda: "READY" in lab.ran(job).text())
-    await lab.controller.grant(job, lease=lease)
     shim = await lab.controller.running(lease)
+    seen = len(lab.controller.confirmed)
+    await lab.controller.grant(job, lease=lease)
+    await lab.until(lambda: len(lab.controller.confirmed) > seen)
+    path.with_name("twice.go").touch()
     await lab.controller.over(lease)
     seen = len(lab.controller.overs)
     await lab.controller.grant(job, lease=lease)
@@ -30,7 +40,7 @@ async def test_two_grants_of_one_lease_start_it_once(lab):
 
 
 @pytest.mark.parametrize("job", ["0" * 32, "../../etc", "", "x" * 5000])
-async def test_a_grant_or_stop_for_a_job_that_is_not_here_is_lost(lab, job):
+async def test_a_grant_or_stop_for_a_job_that_is_not_here_is_lost(lab: Lab, job: str) -> None:
     lease = await lab.controller.grant(job)
     assert await lab.controller.over(lease) == lab.m.LeaseEnding(
         outcome="lost", detail="it is not staged here"
@@ -40,14 +50,14 @@ async def test_a_grant_or_stop_for_a_job_that_is_not_here_is_lost(lab, job):
     assert (await lab.controller.over(stopped)).outcome == "lost"
 
 
-async def test_a_second_lease_for_the_same_job_is_refused(lab):
+async def test_a_second_lease_for_the_same_job_is_refused(lab: Lab) -> None:
     job = await lab.stage("pass")
     await lab.controller.over(await lab.controller.grant(job))
     second = await lab.controller.grant(job)
     assert (await lab.controller.over(second)).outcome == "lost"
 
 
-async def test_a_stop_before_the_grant_keeps_the_job_from_ever_starting(lab):
+async def test_a_stop_before_the_grant_keeps_the_job_from_ever_starting(lab: Lab) -> None:
     path = lab.place / "never"
     job = await lab.stage("open(path, 'a')", path=str(path))
     await lab.controller.stop_lease("L-early", job)
@@ -59,14 +69,14 @@ async def test_a_stop_before_the_grant_keeps_the_job_from_ever_starting(lab):
     assert not path.exists()
 
 
-async def test_a_stop_on_the_heels_of_its_grant_ends_the_job(lab):
+async def test_a_stop_on_the_heels_of_its_grant_ends_the_job(lab: Lab) -> None:
     job = await lab.stage("import time; time.sleep(600)")
     lease = await lab.controller.grant(job)
     await lab.controller.stop_lease(lease, job)
     assert (await lab.controller.over(lease)).outcome == "cancelled"
 
 
-async def test_a_job_is_staged_once_and_by_its_own_session(lab):
+async def test_a_job_is_staged_once_and_by_its_own_session(lab: Lab) -> None:
     job = lab.prepare("pass")
     stage = lab.m.Stage(job=job, session=lab.session)
     await lab.client.done(stage)
@@ -77,12 +87,12 @@ async def test_a_job_is_staged_once_and_by_its_own_session(lab):
 
 
 @pytest.mark.parametrize("job", ["0" * 32, "../../etc", ""])
-async def test_an_incomplete_or_misnamed_directory_is_not_taken_over(lab, job):
+async def test_an_incomplete_or_misnamed_directory_is_not_taken_over(lab: Lab, job: str) -> None:
     answer = await lab.client.ask(lab.m.Stage(job=job, session=lab.session))
     assert (answer.fault, answer.error) == ("user", "NotComplete")
 
 
-async def test_a_job_of_another_protocol_is_refused_with_both_numbers(lab):
+async def test_a_job_of_another_protocol_is_refused_with_both_numbers(lab: Lab) -> None:
     job = lab.prepare("pass")
     path = lab.jobs / job / "job.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "protocol": 99}))
@@ -92,7 +102,7 @@ async def test_a_job_of_another_protocol_is_refused_with_both_numbers(lab):
     assert str(lab.m.PROTOCOL) in answer.message
 
 
-async def test_a_discarded_job_is_gone_and_a_running_one_is_not_discarded(lab):
+async def test_a_discarded_job_is_gone_and_a_running_one_is_not_discarded(lab: Lab) -> None:
     job = await lab.stage("pass")
     await lab.client.done(lab.m.Discard(job=job))
     assert not (lab.jobs / job).exists()
@@ -104,14 +114,19 @@ async def test_a_discarded_job_is_gone_and_a_running_one_is_not_discarded(lab):
     await lab.controller.over(lease)
 
 
-async def test_following_and_interrupting_need_a_job(lab):
+async def test_following_and_interrupting_need_a_job(lab: Lab) -> None:
     for message in (lab.m.Follow(job="0" * 32), lab.m.Interrupt(job="0" * 32)):
         answer = await lab.client.ask(message)
         assert (answer.fault, answer.error) == ("user", "NotHere")
 
 
-async def test_followers_hear_of_each_line_at_once_and_of_the_end_last(lab):
-    source = "import os, time\nfor n in range(3):\n    print(n)\n    while not os.path.exists(f'{path}{n}'): time.sleep(0.005)"
+async def test_followers_hear_of_each_line_at_once_and_of_the_end_last(lab: Lab) -> None:
+    source = """
+import os, time
+for n in range(3):
+    print(n)
+    while not os.path.exists(f"{path}{n}"): time.sleep(0.005)
+"""
     path = lab.place / "next"
     job = await lab.stage(source, path=str(path))
     client = await lab.connect()
@@ -134,7 +149,7 @@ async def test_followers_hear_of_each_line_at_once_and_of_the_end_last(lab):
         await one.close()
 
 
-async def test_what_the_agent_writes_is_nobody_elses_to_read(lab):
+async def test_what_the_agent_writes_is_nobody_elses_to_read(lab: Lab) -> None:
     ran = await lab.run("print('secret')")
     assert (ran.directory.stat().st_mode & 0o777) == 0o700
     for path in [*ran.directory.iterdir(), *lab.runtime.glob("*.*")]:
@@ -144,7 +159,7 @@ async def test_what_the_agent_writes_is_nobody_elses_to_read(lab):
     assert b"secret" not in logs
 
 
-async def test_another_protocol_is_refused_with_both_numbers_and_the_command(lab):
+async def test_another_protocol_is_refused_with_both_numbers_and_the_command(lab: Lab) -> None:
     from workbench.transport.connection import connect
 
     connection = await connect(
@@ -158,7 +173,7 @@ async def test_another_protocol_is_refused_with_both_numbers_and_the_command(lab
     await connection.close()
 
 
-async def test_a_session_id_is_no_path(lab):
+async def test_a_session_id_is_no_path(lab: Lab) -> None:
     opening = lab.opening("../" + secrets.token_hex(15)[:29])
     answer = await lab.client.ask(opening)
     assert answer.error == "NotComplete"

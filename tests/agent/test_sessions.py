@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.agent.lab import MakeLab
+
+if TYPE_CHECKING:
+    import pytest
 
 SHORT = ("--reattach-s", "0.3", "--look-s", "0.05")
 
 
-async def test_a_zygote_has_imported_what_the_notebook_had_and_has_one_thread(make_lab):
+async def test_a_zygote_has_imported_what_the_notebook_had_and_has_one_thread(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab(modules=["numpy", "numpy.linalg", "json", "not_there_at_all"])
     source = "import sys, os\nhas = 'numpy.linalg' in sys.modules\nppid = os.getppid()"
     ran = await lab.run(source)
     assert lab.result(ran)["has"] is True
     (zygote,) = lab.zygotes()
-    assert len(os.listdir(f"/proc/{zygote}/task")) == 1
+    assert len(list(Path(f"/proc/{zygote}/task").iterdir())) == 1
 
 
-async def test_the_users_own_files_are_never_imported_by_the_zygote(make_lab, tmp_path):
+async def test_the_users_own_files_are_never_imported_by_the_zygote(
+    make_lab: MakeLab, tmp_path: Path
+) -> None:
     (tmp_path / "mine.py").write_text("open(__file__ + '.ran', 'a').write('x')\n")
     (tmp_path / "json.py").write_text("raise SystemExit('shadow')\n")
     lab = await make_lab(modules=["mine"], kernel_path=[str(tmp_path)])
@@ -29,8 +39,8 @@ async def test_the_users_own_files_are_never_imported_by_the_zygote(make_lab, tm
 
 
 async def test_a_package_that_starts_a_thread_spoils_its_zygote_and_the_next_leaves_it_out(
-    make_lab, tmp_path
-):
+    make_lab: MakeLab, tmp_path: Path
+) -> None:
     site = tmp_path / "site-packages"
     site.mkdir()
     (site / "threaded.py").write_text(
@@ -50,7 +60,9 @@ async def test_a_package_that_starts_a_thread_spoils_its_zygote_and_the_next_lea
     assert (await lab.run("x = 1")).ending.outcome == "done"
 
 
-async def test_more_packages_are_imported_on_request_into_the_same_zygote(make_lab):
+async def test_more_packages_are_imported_on_request_into_the_same_zygote(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
     await lab.client.done(lab.m.Warm(session=lab.session, modules=[]))
     before = lab.zygotes()
@@ -60,21 +72,23 @@ async def test_more_packages_are_imported_on_request_into_the_same_zygote(make_l
     assert answer.error == "NotHere"
 
 
-async def test_a_python_that_is_not_there_is_named_and_the_agent_goes_on(make_lab):
+async def test_a_python_that_is_not_there_is_named_and_the_agent_goes_on(make_lab: MakeLab) -> None:
     lab = await make_lab(python="/nowhere/bin/python")
     ran = await lab.run("x = 1")
     assert ran.ending.outcome == "failed"
     assert "/nowhere/bin/python" in ran.ending.detail
 
 
-async def test_a_python_without_workbench_says_so(make_lab):
+async def test_a_python_without_workbench_says_so(make_lab: MakeLab) -> None:
     lab = await make_lab(python="/bin/sh")
     ran = await lab.run("x = 1")
     assert ran.ending.outcome == "failed"
     assert "/bin/sh cannot run jobs" in ran.ending.detail
 
 
-async def test_a_kernel_that_stays_away_loses_its_jobs_but_not_the_detached_ones(make_lab):
+async def test_a_kernel_that_stays_away_loses_its_jobs_but_not_the_detached_ones(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab(*SHORT)
     kept = await lab.stage("x = 1", detach=True)
     dropped, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(600)")
@@ -93,9 +107,9 @@ async def test_a_kernel_that_stays_away_loses_its_jobs_but_not_the_detached_ones
     await lab.until(lambda: lab.zygotes() == [])
 
 
-async def test_a_kernel_that_comes_back_in_time_keeps_its_jobs(make_lab):
+async def test_a_kernel_that_comes_back_in_time_keeps_its_jobs(make_lab: MakeLab) -> None:
     lab = await make_lab(*SHORT)
-    job, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(0.6)")
+    _, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(0.6)")
     await lab.client.close()
     lab.client = await lab.connect()
     await lab.client.done(lab.opening())
@@ -103,9 +117,9 @@ async def test_a_kernel_that_comes_back_in_time_keeps_its_jobs(make_lab):
     assert lab.controller.cancelled == []
 
 
-async def test_a_followed_job_is_not_cancelled_for_want_of_its_kernel(make_lab):
+async def test_a_followed_job_is_not_cancelled_for_want_of_its_kernel(make_lab: MakeLab) -> None:
     lab = await make_lab(*SHORT)
-    job, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(0.8)")
+    job, _, _ = await lab.begin("print('READY')\nimport time; time.sleep(0.8)")
     follower = await lab.connect()
     await follower.done(lab.m.Follow(job=job))
     await lab.client.close()
@@ -114,7 +128,7 @@ async def test_a_followed_job_is_not_cancelled_for_want_of_its_kernel(make_lab):
     await follower.close()
 
 
-async def test_staged_jobs_that_the_controller_does_not_know_are_dropped(make_lab):
+async def test_staged_jobs_that_the_controller_does_not_know_are_dropped(make_lab: MakeLab) -> None:
     lab = await make_lab("--staged-s", "0.2", "--look-s", "0.05")
     known = await lab.stage("x = 1")
     lab.controller.live = [lab.view(known)]
@@ -129,7 +143,7 @@ async def test_staged_jobs_that_the_controller_does_not_know_are_dropped(make_la
     await follower.close()
 
 
-async def test_an_agent_that_nobody_needs_ends_with_its_launcher(make_lab):
+async def test_an_agent_that_nobody_needs_ends_with_its_launcher(make_lab: MakeLab) -> None:
     lab = await make_lab("--idle-s", "0.2", *SHORT)
     assert (await lab.run("x = 1")).ending.outcome == "done"
     await lab.client.close()
@@ -137,20 +151,22 @@ async def test_an_agent_that_nobody_needs_ends_with_its_launcher(make_lab):
 
 
 async def test_a_session_of_a_kernel_environment_has_that_environment(
-    make_lab, monkeypatch
-):
+    make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MINE", "yes")
     lab = await make_lab()
-    source = "import os\ngot = [os.environ.get(n) for n in ('MINE', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS')]"
+    source = """
+import os
+got = [os.environ.get(name) for name in ("MINE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")]
+"""
     ran = await lab.run(source, units={"cores": 2})
     assert lab.result(ran)["got"] == ["yes", "1", "2"]
 
 
-async def test_two_sessions_have_a_zygote_each(make_lab):
+async def test_two_sessions_have_a_zygote_each(make_lab: MakeLab) -> None:
     lab = await make_lab()
     await lab.client.done(lab.m.Warm(session=lab.session, modules=[]))
     await lab.client.done(lab.opening(other := secrets.token_hex(16)))
     await lab.client.done(lab.m.Warm(session=other, modules=[]))
     assert len(lab.zygotes()) == 2
-    assert sys.executable

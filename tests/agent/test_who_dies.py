@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.agent.lab import Lab, MakeLab
+
+if TYPE_CHECKING:
+    import pytest
 
 WAITING = """
 import os, time
@@ -15,21 +22,21 @@ x = 1
 """
 
 
-def go(lab, path):
+def go(lab: Lab, path: Path) -> None:
     (lab.place / f"{path}.go").touch()
 
 
-async def test_a_killed_home_fails_its_job_and_runs_nothing_again(make_lab):
+async def test_a_killed_home_fails_its_job_and_runs_nothing_again(make_lab: MakeLab) -> None:
     lab = await make_lab()
     path = lab.place / "home"
-    job, lease, shim = await lab.begin(WAITING, path=str(path))
+    _, lease, shim = await lab.begin(WAITING, path=str(path))
     (home,) = lab.children(shim)
     os.kill(home, signal.SIGKILL)
     assert (await lab.controller.over(lease)).outcome == "killed"
     assert path.read_text() == "started\n"
 
 
-async def test_a_killed_shim_takes_its_whole_tree_along(make_lab):
+async def test_a_killed_shim_takes_its_whole_tree_along(make_lab: MakeLab) -> None:
     lab = await make_lab()
     path = lab.place / "shim"
     source = """
@@ -51,7 +58,9 @@ time.sleep(600)
     assert (await lab.client.over(job)).ending == ending
 
 
-async def test_a_killed_agent_comes_back_and_takes_its_running_job_up_again(make_lab):
+async def test_a_killed_agent_comes_back_and_takes_its_running_job_up_again(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
     path = lab.place / "agent"
     job, lease, shim = await lab.begin(WAITING, path=str(path))
@@ -73,7 +82,9 @@ async def test_a_killed_agent_comes_back_and_takes_its_running_job_up_again(make
     assert path.read_text() == "started\n"
 
 
-async def test_a_job_that_ends_while_no_agent_lives_is_reported_by_the_next(make_lab):
+async def test_a_job_that_ends_while_no_agent_lives_is_reported_by_the_next(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
     job, lease, _ = await lab.begin(WAITING, path=str(lab.place / "alone"))
     (launcher,) = lab.processes("workbench.agent.launcher")
@@ -88,7 +99,9 @@ async def test_a_job_that_ends_while_no_agent_lives_is_reported_by_the_next(make
     assert (held.lease, held.ended.outcome) == (lease, "done")
 
 
-async def test_a_killed_launcher_loses_no_running_job_and_the_next_agent_stops_it(make_lab):
+async def test_a_killed_launcher_loses_no_running_job_and_the_next_agent_stops_it(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
     job, lease, shim = await lab.begin(WAITING, path=str(lab.place / "launcher"))
     (launcher,) = lab.processes("workbench.agent.launcher")
@@ -101,7 +114,9 @@ async def test_a_killed_launcher_loses_no_running_job_and_the_next_agent_stops_i
     assert lab.is_gone(shim)
 
 
-async def test_a_shim_that_dies_while_no_agent_lives_is_lost_and_its_tree_is_ended(make_lab):
+async def test_a_shim_that_dies_while_no_agent_lives_is_lost_and_its_tree_is_ended(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
     source = """
 import os, subprocess
@@ -115,14 +130,17 @@ child.wait()
     os.kill(launcher, signal.SIGKILL)
     await lab.until(lambda: lab.is_gone(lab.agent_pid))
     os.kill(shim, signal.SIGKILL)
+    await lab.until(lambda: lab.is_gone(tree[0]))  # The home dies with its shim, unasked.
     await lab.start_agent()
     assert (await lab.controller.over(lease)).detail == "its shim was lost"
     assert [pid for pid in tree if not lab.is_gone(pid)] == []
 
 
-async def test_a_killed_zygote_leaves_its_jobs_alone_and_the_next_job_gets_a_new_one(make_lab):
+async def test_a_killed_zygote_leaves_its_jobs_alone_and_the_next_job_gets_a_new_one(
+    make_lab: MakeLab,
+) -> None:
     lab = await make_lab()
-    job, lease, _ = await lab.begin(WAITING, path=str(lab.place / "zygote"))
+    _, lease, _ = await lab.begin(WAITING, path=str(lab.place / "zygote"))
     (zygote,) = lab.zygotes()
     os.kill(zygote, signal.SIGKILL)
     assert (await lab.run("x = 1")).ending.outcome == "done"
@@ -131,7 +149,7 @@ async def test_a_killed_zygote_leaves_its_jobs_alone_and_the_next_job_gets_a_new
     assert (await lab.controller.over(lease)).outcome == "done"
 
 
-async def test_the_zygote_outlives_its_agent_and_serves_the_next(make_lab):
+async def test_the_zygote_outlives_its_agent_and_serves_the_next(make_lab: MakeLab) -> None:
     lab = await make_lab()
     assert (await lab.run("x = 1")).ending.outcome == "done"
     before = lab.zygotes()
@@ -142,7 +160,7 @@ async def test_the_zygote_outlives_its_agent_and_serves_the_next(make_lab):
     assert lab.zygotes() == before
 
 
-async def test_a_lost_controller_is_told_on_its_return_what_it_missed(make_lab):
+async def test_a_lost_controller_is_told_on_its_return_what_it_missed(make_lab: MakeLab) -> None:
     lab = await make_lab()
     job, lease, _ = await lab.begin(WAITING, path=str(lab.place / "controller"))
     await lab.controller.stop()
@@ -151,18 +169,19 @@ async def test_a_lost_controller_is_told_on_its_return_what_it_missed(make_lab):
     await lab.controller.start()
     assert (await lab.controller.over(lease)).outcome == "done"
     # Once it has understood, it is told no more.
-    await lab.until(lambda: (lab.jobs / job / "reported").exists())
+    await lab.until((lab.jobs / job / "reported").exists)
     await lab.controller.stop()
     await lab.controller.start()
     await lab.until(lambda: len(lab.controller.attached) == 3)
     assert lab.controller.attached[-1].leases == []
 
 
-async def test_a_granted_job_whose_agent_dies_before_the_fork_runs_once(make_lab):
+async def test_a_granted_job_whose_agent_dies_before_the_fork_runs_once(make_lab: MakeLab) -> None:
     lab = await make_lab()
     path = lab.place / "once"
     job = await lab.stage(WAITING, path=str(path))
-    (zygote,) = await lab.until(lab.zygotes)
+    await lab.client.done(lab.m.Warm(session=lab.session, modules=[]))
+    (zygote,) = lab.zygotes()
     os.kill(zygote, signal.SIGSTOP)
     lease = await lab.controller.grant(job)
     await lab.until((lab.jobs / job / "lease.json").exists)
@@ -175,3 +194,20 @@ async def test_a_granted_job_whose_agent_dies_before_the_fork_runs_once(make_lab
     go(lab, "once")
     assert (await lab.controller.over(lease)).outcome == "done"
     assert path.read_text() == "started\n"
+
+
+async def test_a_users_own_controller_is_started_again_when_a_job_needs_it(
+    make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = await make_lab()
+    (launcher,) = lab.processes("workbench.agent.launcher")
+    os.kill(launcher, signal.SIGKILL)
+    await lab.until(lambda: lab.is_gone(lab.agent_pid))
+    monkeypatch.delenv("WORKBENCH_CONTROLLER")  # From now on there is no lab.
+    await lab.start_agent()
+    log = lab.runtime / "agent.log"
+    await lab.until(lambda: "no controller" in log.read_text())
+    assert lab.processes("workbench.controller") == []
+    await lab.stage("pass")
+    await lab.until((lab.runtime / "controller.sock").exists)
+    assert len(lab.processes("workbench.controller")) == 1

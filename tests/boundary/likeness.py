@@ -2,10 +2,14 @@
 
 import array
 import collections
+import gc
+import re
+import threading
 import types
 from typing import Any
 
-ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice, re.Pattern)
+VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 def difference(first: Any, second: Any) -> str:
@@ -29,7 +33,11 @@ class Likeness:
         elif isinstance(one, ATOMS) and type(one) in ATOMS:
             if not (one == other or (one != one and other != other)):
                 self.found.append(f"{path}: {one!r} is not {other!r}")
-        elif isinstance(one, types.ModuleType | types.BuiltinFunctionType):
+        elif isinstance(one, types.BuiltinFunctionType):
+            if one.__name__ != other.__name__:
+                self.found.append(f"{path}: {one!r} is not {other!r}")
+            self.compare(one.__self__, other.__self__, f"{path}.__self__")
+        elif isinstance(one, types.ModuleType):
             if one is not other and one.__name__ != "__main__":
                 self.found.append(f"{path}: {one!r} is not {other!r}")
         elif type(one) is tuple and not one:
@@ -68,13 +76,22 @@ class Likeness:
         elif isinstance(one, list | tuple | collections.deque):
             self.compare_lists(list(one), list(other), path)
         elif isinstance(one, set | frozenset):
-            if one != other and sorted(map(repr, one)) != sorted(map(repr, other)):
+            plain = all(isinstance(item, ATOMS) for item in one)
+            if len(one) != len(other) or (plain and one != other):
                 self.found.append(f"{path}: {one!r} is not {other!r}")
         elif isinstance(one, bytearray | array.array):
             if one != other:
                 self.found.append(f"{path}: {one!r} is not {other!r}")
         elif isinstance(one, BaseException):
             self.compare(one.args, other.args, f"{path}.args")
+        elif isinstance(one, property):
+            self.compare((one.fget, one.fset), (other.fget, other.fset), path)
+        elif isinstance(one, VIEWS):
+            self.compare(gc.get_referents(one), gc.get_referents(other), path)
+        elif isinstance(one, types.MappingProxyType):
+            self.compare(dict(one), dict(other), path)
+        elif isinstance(one, types.GeneratorType | type(threading.RLock())):
+            return
         elif not hasattr(one, "__dict__") and not hasattr(type(one), "__slots__"):
             self.compare_states(one, other, path)
         if hasattr(one, "__dict__") and not isinstance(one, BaseException):
@@ -108,7 +125,7 @@ class Likeness:
         if one.__module__ != "__main__":
             self.found.append(f"{path}: {one!r} was copied")
         self.compare(one.__bases__, other.__bases__, f"{path}.__bases__")
-        left = ("__dict__", "__weakref__", "_abc_impl", "__dataclass_params__")
+        left = ("__dict__", "__weakref__", "_abc_impl", "__slotnames__")
         mine = {name: v for name, v in one.__dict__.items() if name not in left}
         others = {name: v for name, v in other.__dict__.items() if name not in left}
         if sorted(mine) != sorted(others):

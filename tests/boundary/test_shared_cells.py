@@ -19,6 +19,7 @@ STAYS = {"with_file": {2: "f", 3: ""}, "iterator": {1: "it", 2: "it"}}
 """Where an input cannot cross: cell → cut → the variable."""
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # One cell leaves a file open.
 @pytest.mark.parametrize(("statements", "cut"), CUTS)
 def test_a_cell_cut_in_two_gives_what_it_gives_whole(
     notebook: Notebook, tmp_path: Path, request: pytest.FixtureRequest, statements: list[str], cut: int

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np  # noqa: F401  (so that it is loaded before the process's state is looked at)
+
 from tests.boundary.likeness import difference
 from workbench.boundary import Changes, Crossing, pack, stage
 from workbench.boundary.process_state import arrive, capture
@@ -57,7 +59,8 @@ class World:
         return vars(self.main)
 
     def visible(self) -> dict[str, Any]:
-        return {name: value for name, value in self.names.items() if not name.startswith("__")}
+        """Returns the names in one order: a name that was deleted and bound again keeps its place."""
+        return {name: value for name, value in sorted(self.names.items()) if name[:2] != "__"}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:

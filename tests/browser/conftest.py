@@ -67,13 +67,19 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
-    """A browser without cookies; it takes the self-signed certificates of tests."""
+    """A browser without cookies, in which no script of ours may fail.
+
+    It takes the self-signed certificates of tests.
+    """
     context = chromium.new_context(
         viewport={"width": 1000, "height": 1250}, ignore_https_errors=True
     )
     context.set_default_timeout(30_000)
+    failures: list[str] = []
+    context.on("weberror", lambda failure: failures.append(failure.error.stack or ""))
     yield context
     context.close()
+    assert [stack for stack in failures if "extensions/gpu-workbench/" in stack] == []
 
 
 @pytest.fixture

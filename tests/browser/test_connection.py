@@ -18,8 +18,16 @@ from tests.frontends.server.live_server import LiveServer, live_server
 HUB_PREFIX = "/user/zo%C3%AB%40lab/lab2/"
 
 
-def ours(sockets: list[WebSocket]) -> list[WebSocket]:
-    return [socket for socket in sockets if "gpu-workbench" in socket.url]
+def sockets_of(context: BrowserContext) -> list[WebSocket]:
+    """Return a list that grows with each of our websockets that a page of `context` opens."""
+    sockets: list[WebSocket] = []
+
+    def note(socket: WebSocket) -> None:
+        if "gpu-workbench" in socket.url:
+            sockets.append(socket)
+
+    context.on("page", lambda page: page.on("websocket", note))
+    return sockets
 
 
 def shows_four_gpus(page: LabPage) -> None:
@@ -30,8 +38,7 @@ def test_a_page_under_a_hub_prefix_behind_a_proxy_that_ends_tls_uses_wss(
     tmp_path: Path, context: BrowserContext
 ) -> None:
     # rapidsai/jupyterlab-nvdashboard#192, NERSC/jupyterlab-slurm#29, dask/dask-labextension#81
-    sockets: list[WebSocket] = []
-    context.on("page", lambda page: page.on("websocket", lambda socket: sockets.append(socket)))
+    sockets = sockets_of(context)
     with (
         live_server(
             tmp_path, command="lab", arguments=prepare(tmp_path), base_url=HUB_PREFIX
@@ -42,7 +49,7 @@ def test_a_page_under_a_hub_prefix_behind_a_proxy_that_ends_tls_uses_wss(
         server.show(scenes.busy_lab())
         page = LabPage.open(context, dataclasses.replace(server, origin=proxy.origin).url("lab"))
         shows_four_gpus(page)
-        (socket,) = ours(sockets)
+        (socket,) = sockets
         where = f"{proxy.origin}{HUB_PREFIX}gpu-workbench/api/watch".replace("https:", "wss:")
         assert socket.url.partition("?")[0] == where
         assert page.sidebar.get_by_role("status").inner_text() == ""
@@ -111,18 +118,17 @@ def test_a_page_opens_one_websocket_and_closes_it_while_it_is_hidden(
     lab: LiveServer, context: BrowserContext
 ) -> None:
     # rapidsai/jupyterlab-nvdashboard: a timer for each open widget and tab
-    sockets: list[WebSocket] = []
-    context.on("page", lambda page: page.on("websocket", lambda socket: sockets.append(socket)))
+    sockets = sockets_of(context)
     lab.show(scenes.busy_lab())
     page = LabPage.open(context, lab.url("lab"))
     shows_four_gpus(page)
-    assert len(ours(sockets)) == 1
+    assert len(sockets) == 1
     set_hidden(page, hidden=True)
-    wait_until(page, ours(sockets)[0].is_closed)
+    wait_until(page, sockets[0].is_closed)
     lab.show(scenes.one_gpu())
     set_hidden(page, hidden=False)
     expect(page.sidebar.get_by_role("heading", name="1 GPU")).to_be_visible()
-    assert len(ours(sockets)) == 2
+    assert len(sockets) == 2
 
 
 def set_hidden(page: LabPage, *, hidden: bool) -> None:

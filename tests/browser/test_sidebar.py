@@ -133,7 +133,7 @@ def test_a_refused_cancellation_is_told_with_the_next_step(lab: LiveServer, page
         "args => window.jupyterapp.commands.execute('gpu-workbench:cancel', args)", args
     )
     told = page.page.get_by_role("alert")
-    expect(told).to_contain_text("an old job was not cancelled: there is no job gone of yours")
+    expect(told).to_contain_text("an old job was not cancelled. There is no job gone of yours.")
     expect(told).to_contain_text("Look at `workbench jobs`")
 
 
@@ -157,6 +157,8 @@ def test_the_status_bar_always_says_whether_there_is_a_gpu_for_me(
 def test_the_last_minute_of_each_device_is_drawn(
     lab: LiveServer, page: LabPage, shots: Path
 ) -> None:
+    page.use_theme(THEMES["light"])
+    page.set_width(320)
     built = scenes.busy_lab()
     for step in range(9):
         use = [100.0 * (step % 3) / 2, 90.0 + step, 5.0 * step, 0.0]

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.controller.running import PATIENCE_S, Place
+from workbench.core.model import Outcome
+from workbench.core.scheduler import Scheduler
+from workbench.journal.journal import Journal
+from workbench.policies.fifo import Fifo
 
 
 async def test_a_second_controller_names_the_first_and_leaves(place: Place) -> None:
@@ -114,9 +118,9 @@ async def test_a_live_job_or_a_connection_keeps_it(place: Place) -> None:
     await client.submit(wait_limit_s=1.0)
     await client.close()
     assert await asyncio.to_thread(place.process.wait, PATIENCE_S) == 0
-    await place.start()
-    ended = (await (await place.peer()).status()).ended
-    assert [view.outcome for view in ended] == ["expired", "expired"]
+    with Journal.open(place.state / "journal.sqlite3") as journal:
+        state = Scheduler.restore(Fifo(), journal.entries()).state
+    assert [job.outcome for job in state.ended.values()] == [Outcome.EXPIRED, Outcome.EXPIRED]
 
 
 async def test_the_simulated_lab_says_so(place: Place) -> None:

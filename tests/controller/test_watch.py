@@ -4,8 +4,9 @@ import asyncio
 
 import psutil
 
-from tests.controller.running import Place
+from tests.controller.running import Peer, Place
 from tests.controller.test_protocol import HELLO, message
+from workbench.controller.publisher import BACKLOG_LIMIT_BYTES
 from workbench.protocol.messages import GetStatus, Status, Watch
 
 
@@ -58,17 +59,48 @@ async def test_a_job_that_nobody_knows_is_watched_as_nothing(place: Place) -> No
     assert (status.jobs, status.ended) == ([], [])
 
 
-async def test_a_reader_that_does_not_read_is_skipped_and_hinders_nobody(place: Place) -> None:
+def resident_bytes(place: Place) -> int:
+    return psutil.Process(place.process.pid).memory_info().rss
+
+
+async def crowded(place: Place) -> Peer:
+    """A lab whose status is a few hundred kilobytes long."""
     await place.start()
-    reader, writer = await asyncio.open_unix_connection(place.socket, limit=4096)
-    writer.write(
-        HELLO
-        + message(2, Watch())
-        + b"".join(message(3 + number, GetStatus()) for number in range(2000))
-    )
     client = await place.peer()
-    jobs = [await client.submit(cores=1, name="n" * 200) for _ in range(300)]
-    assert len((await client.status()).jobs) == len(jobs)
-    assert psutil.Process(place.process.pid).memory_info().rss < 200 * 2**20
-    writer.close()
-    assert not reader.at_eof()
+    for _ in range(500):
+        await client.submit(cores=1, name="n" * 200)
+    return client
+
+
+async def test_a_client_that_asks_and_never_reads_costs_little_and_hinders_nobody(
+    place: Place,
+) -> None:
+    client = await crowded(place)
+    before = resident_bytes(place)
+    _, writer = await asyncio.open_unix_connection(place.socket)
+    writer.write(HELLO + b"".join(message(2 + n, GetStatus()) for n in range(3000)))
+    for _ in range(100):
+        await client.submit(cores=1)
+    assert len((await client.status()).jobs) == 600
+    assert resident_bytes(place) - before < 100 * 2**20
+    writer.transport.abort()
+
+
+async def test_a_watcher_that_never_reads_is_skipped(place: Place) -> None:
+    client = await crowded(place)
+    before = resident_bytes(place)
+    writers = []
+    for _ in range(30):
+        _, writer = await asyncio.open_unix_connection(place.socket)
+        writer.write(HELLO + message(2, Watch()))
+        writers.append(writer)
+    watcher = await place.peer()
+    await watcher.ask(Watch())
+    for _ in range(12):
+        await client.submit(cores=1)
+        await watcher.push()
+    await watcher.close()
+    # Each of them has at most the limit and one status unread, not twelve.
+    assert resident_bytes(place) - before < 30 * 3 * BACKLOG_LIMIT_BYTES
+    for writer in writers:
+        writer.transport.abort()

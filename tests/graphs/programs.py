@@ -55,7 +55,7 @@ FILENAME = "<live functions>"
 
 def names(pool: list[str]) -> st.SearchStrategy[str]:
     # Mostly of the right kind, now and then of any.
-    return st.one_of(*[st.sampled_from(pool)] * 6, st.sampled_from(EVERY))
+    return st.one_of(*[st.sampled_from(pool)] * 15, st.sampled_from(EVERY))
 
 
 @st.composite
@@ -93,12 +93,13 @@ CHANGING = [
     "random.seed({n})", "{p} = {q}; {q}.append({n})", "{i} = np.random.rand()",
     "(lambda v: v.append({n}))({p})", "{p}.reverse(); {i} = {q}[0]",
 ]  # fmt: skip
+# What loops over a list loops over a copy: with aliases it could go on for ever.
 COMPOUND = [
-    "for v in {p}: {q}.append(v)", "for v in range({n}): {p}.append({f}(v))",
+    "for v in {p}[:3]: {q}.append(v)", "for v in range({n}): {p}.append({f}(v))",
     "for v in range({n}): {d}[v] = {f}(v)", "for v in range({n}): {i} += {f}(v)",
     "for {i} in range({n}):\n    w = {f}({i})\n    {p}.append(w)",
-    "for v in {p}:\n    w = [v]\n    {q}.append(w)", "for v in {q}: {p}.append({f}(w))",
-    "for v in {p}:\n    {i} = {f}(v)\n    {d}[v] = {i} + {j}",
+    "for v in {p}[:3]:\n    w = [v]\n    {q}.append(w)", "for v in {q}[1:]: {p}.append({f}(w))",
+    "for v in {p}[:]:\n    {i} = {f}(v)\n    {d}[v] = {i} + {j}",
     "if {i} > 1:\n    {p} = {q}\nelse:\n    {p} = [1]", "while {i} > 0: {i} -= 1",
     "try:\n    {i} = 1 / {j}\nexcept ZeroDivisionError:\n    {i} = {n}",
     "def double(v): return v * {i}", "def same(v): return [v, {p}]",

@@ -107,7 +107,7 @@ class Notebook:
                 return CellRun(reply["content"], messages)
 
     def shown(self, message_id: str, text: str, *, timeout_s: float = 30) -> list[str]:
-        """Wait until a display or stream of the begun cell has `text`; return all texts so far."""
+        """Wait until a plain display or stream of the begun cell has `text`; return all so far."""
         deadline = time.monotonic() + timeout_s
         texts: list[str] = []
         while not any(text in one for one in texts):
@@ -116,7 +116,8 @@ class Notebook:
                 message = self.client.get_iopub_msg(timeout=0.2)
                 if message["parent_header"].get("msg_id") == message_id:
                     content = message["content"]
-                    texts.append(content.get("text") or str(content.get("data", "")))
+                    plain = content.get("data", {}).get("text/plain", "")
+                    texts.append(content.get("text") or plain)
         return texts
 
     def interrupt(self) -> None:

@@ -1,76 +1,96 @@
+"""A server that is wanted is started once, and says why where it cannot."""
+
 from __future__ import annotations
 
-import asyncio
+import fcntl
+import os
+import signal
 import sys
-import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from workbench.core.errors import PeerError
 from workbench.transport.errors import BadPlace
-from workbench.transport.start import _STARTED, ensure_running
+from workbench.transport.start import ensure_running
 
 SERVER = """
-import os, pathlib, socket, sys, time
+import os, socket, sys, time
+path, log = sys.argv[1:]
+time.sleep(0.1)
+with open(log, "a") as file: file.write(f"{os.getpid()} {os.getsid(0)} {os.getcwd()}\\n")
 server = socket.socket(socket.AF_UNIX)
-server.bind(sys.argv[1])
-with open(sys.argv[1] + ".starts", "a") as file:
-    file.write(f"{os.getpid()} {os.getsid(0)} {os.getcwd()}\\n")
-server.listen(8)
-while True:
-    server.accept()[0].close()
+server.bind(path); server.listen()
+time.sleep(60)
 """
 
 
+Place = tuple[Path, Path, Path]
+
+
 @pytest.fixture
-def socket() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="wb-") as directory:
-        yield Path(directory) / "one.sock"
-        for server in _STARTED:
-            server.kill()
-            server.wait()
-        _STARTED.clear()
+def place(tmp_path: Path) -> Iterator[Place]:
+    """Paths for a socket, a lock and a log; whoever wrote the log is ended."""
+    log = tmp_path / "log"
+    yield tmp_path / "s", tmp_path / "s.start", log
+    for line in log.read_text().splitlines() if log.exists() else ():
+        os.kill(int(line.split()[0]), signal.SIGKILL)
 
 
-def argv(socket: Path, program: str = SERVER) -> list[str]:
-    return [sys.executable, "-c", program, str(socket)]
+def server(place: Place, source: str = SERVER) -> list[str]:
+    socket_path, _, log = place
+    return [sys.executable, "-c", source, str(socket_path), str(log)]
 
 
-def starts(socket: Path) -> list[list[str]]:
-    return [line.split() for line in Path(f"{socket}.starts").read_text().splitlines()]
+def start(place: Place, source: str = SERVER, timeout_s: float = 20) -> None:
+    ensure_running(place[0], place[1], server(place, source), timeout_s=timeout_s)
 
 
-def start(socket: Path, program: str = SERVER, *, timeout_s: float = 20.0) -> None:
-    ensure_running(socket, socket.with_suffix(".start"), argv(socket, program), timeout_s=timeout_s)
+def test_of_many_askers_one_starts_the_server_and_all_find_it(place: Place) -> None:
+    threads = [threading.Thread(target=start, args=(place,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    start(place)
+    (line,) = place[2].read_text().splitlines()
+    pid, session, folder = line.split()
+    assert (session, folder) == (pid, "/")
 
 
-def test_a_server_is_started_once_in_a_session_of_its_own(socket: Path) -> None:
-    start(socket)
-    start(socket)
-    [[pid, session, directory]] = starts(socket)
-    assert pid == session
-    assert directory == "/"
-    assert psutil.pid_exists(int(pid))
+def test_a_server_that_ends_at_once_is_quoted(place: Place) -> None:
+    with pytest.raises(PeerError, match=r"code 1.*the port is taken"):
+        start(place, "import sys; print('first'); sys.exit('the port is taken')")
 
 
-async def test_however_many_ask_one_server_is_started(socket: Path) -> None:
-    await asyncio.gather(*(asyncio.to_thread(start, socket) for _ in range(8)))
-    assert len(starts(socket)) == 1
+def test_a_server_that_yields_to_another_is_started_again_when_that_has_gone(place: Place) -> None:
+    counting = f"""
+import os, sys
+if not os.path.exists(sys.argv[2] + ".tried"):
+    open(sys.argv[2] + ".tried", "w").close()
+    sys.exit(0)
+{SERVER}"""
+    start(place, counting)
+    assert len(place[2].read_text().splitlines()) == 1
 
 
-def test_a_server_that_ends_says_why(socket: Path) -> None:
-    with pytest.raises(PeerError, match="no place for it"):
-        start(socket, "import sys; print('first'); sys.exit('no place for it')")
-
-
-def test_a_server_that_does_not_listen_in_time_is_said(socket: Path) -> None:
+def test_a_server_that_never_listens_is_given_up(place: Place) -> None:
+    silent = (
+        "import os, sys, time; open(sys.argv[2], 'w').write(f'{os.getpid()}\\n'); time.sleep(60)"
+    )
     with pytest.raises(PeerError, match="nothing listens"):
-        start(socket, "import time; time.sleep(60)", timeout_s=0.2)
+        start(place, silent, timeout_s=0.5)
 
 
-def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadPlace, match="cannot be opened"):
-        start(tmp_path / "missing/one.sock")
+def test_a_starter_that_hangs_is_not_waited_for_for_ever(place: Place) -> None:
+    with Path(place[1]).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(PeerError, match="another process has been starting"):
+            start(place, timeout_s=0.2)
+
+
+def test_a_place_where_no_lock_can_be_made_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadPlace, match="nowhere"):
+        ensure_running(tmp_path / "s", tmp_path / "nowhere" / "s.start", ["true"], timeout_s=1)

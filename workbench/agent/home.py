@@ -9,7 +9,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +24,6 @@ from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_source
 from workbench.protocol.job_files import RESULT_NAME, CellSpec, read_spec
 
 DETAIL_LIMIT: Final = 500
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

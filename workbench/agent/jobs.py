@@ -145,7 +145,7 @@ class Jobs:
                     self._jobs[directory.name] = _load(directory)
                 except (ValueError, KeyError, TypeError) as error:
                     # A torn file must not keep the agent from all other jobs.
-                    LOG.error("job %s cannot be read: %s", directory.name, error)
+                    LOG.warning("job %s cannot be read: %s", directory.name, error)
 
     def stage(self, job: str, opening: OpenSession, *, detach: bool) -> None:
         """Take over a complete job directory; a second time changes nothing.

@@ -38,12 +38,12 @@ class OutputLog:
         self._lost = 0
 
     def append(self, kind: str, **fields: Any) -> None:
-        """Add one line and ring. On a full disk the line is dropped and later counted."""
-        if self._lost and kind != "lost":
-            self._report_lost()
-        line = json.dumps({"kind": kind, **fields}, default=repr).encode("ascii") + b"\n"
-        if not self._write(line):
-            self._lost += 1
+        """Add one line and ring. On a full disk the line is dropped, and said so later."""
+        line = _encode(kind, **fields)
+        if self._lost:
+            text = f"\n[{self._lost} pieces of output are lost: the disk was full]\n"
+            line = _encode("stream", name="stderr", text=text) + line
+        self._lost = 0 if self._write(line) else self._lost + 1
         self.ring()
 
     def ring(self, **news: Any) -> None:
@@ -65,7 +65,6 @@ class OutputLog:
         self._torn = written < len(line)
         return not self._torn
 
-    def _report_lost(self) -> None:
-        lost, self._lost = self._lost, 0
-        text = f"\n[{lost} pieces of output are lost: the disk was full]\n"
-        self.append("stream", name="stderr", text=text)
+
+def _encode(kind: str, **fields: Any) -> bytes:
+    return json.dumps({"kind": kind, **fields}, default=repr).encode("ascii") + b"\n"

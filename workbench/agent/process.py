@@ -119,6 +119,12 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(number, f"prctl({option}): {os.strerror(number)}")
 
 
+def prepare_for_forks() -> None:
+    """Load once, before any fork, what each fork needs."""
+    _libc()
+    boot_id()
+
+
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill the calling process when its parent ends.
 

@@ -208,7 +208,7 @@ class Runner:
         if shim.start_ticks < 0:
             return  # From before the host's restart; nobody can be left.
         rest = Ending(Tree(leader=shim, mark=job.lease.mark), self._options.grace_s)
-        while not rest.step():
+        while not rest.step():  # noqa: ASYNC110  (no event says that a stranger has ended)
             await asyncio.sleep(rest.wait_s())
 
     def _end(self, job: Job, ending: LeaseEnding) -> None:
@@ -224,7 +224,7 @@ class Runner:
             try:
                 write_json(job.directory / ENDED, record)
             except OSError as error:
-                LOG.error("the ending of job %s cannot be written: %s", job.id, error.strerror)
+                LOG.warning("the ending of job %s cannot be written: %s", job.id, error.strerror)
         self._reports.over(job.lease.lease, ending)
         self._on_ended(job)
 

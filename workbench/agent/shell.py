@@ -31,20 +31,20 @@ SHELL_GRACE_S: Final = 1.0
 _WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
 
 
-class HomePublisher(DisplayPublisher):  # type: ignore[misc]
+class HomePublisher(DisplayPublisher):
     """Sends `display`, updates and `clear_output` to the job's output."""
 
     def publish(
         self,
         data: dict[str, Any],
         metadata: dict[str, Any] | None = None,
+        source: object = None,  # noqa: ARG002  (IPython's, unused there too)
         *,
         transient: dict[str, Any] | None = None,
         update: bool = False,
         **_: Any,
     ) -> None:
         """Add a display."""
-        self._validate_data(data, metadata)
         self.shell.append(
             "display",
             data=_as_json(data),
@@ -58,7 +58,7 @@ class HomePublisher(DisplayPublisher):  # type: ignore[misc]
         self.shell.append("clear", wait=wait)
 
 
-class HomeDisplayHook(DisplayHook):  # type: ignore[misc]
+class HomeDisplayHook(DisplayHook):
     """Sends the value of a last expression; keeps no history, the kernel does that."""
 
     def quiet(self) -> bool:
@@ -72,6 +72,7 @@ class HomeDisplayHook(DisplayHook):  # type: ignore[misc]
         self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
     ) -> None:
         """Add the value to the output."""
+        assert self.shell is not None
         self.shell.append("result", data=_as_json(format_dict), metadata=md_dict or {})
 
     def update_user_ns(self, result: Any) -> None:
@@ -85,7 +86,7 @@ class HomeDisplayHook(DisplayHook):  # type: ignore[misc]
         self._is_active = False
 
 
-class HomeShell(InteractiveShell):  # type: ignore[misc]
+class HomeShell(InteractiveShell):
     """A shell without terminal, history or configuration files."""
 
     display_pub_class = Type(HomePublisher)
@@ -129,7 +130,7 @@ class HomeShell(InteractiveShell):  # type: ignore[misc]
         Raises:
             KeyboardInterrupt: The cell was interrupted; the command and its children were ended.
         """
-        expanded = self.var_expand(cmd, depth=1)
+        expanded = self.var_expand(cmd, depth=1)  # type: ignore[no-untyped-call]
         if expanded.rstrip().endswith("&"):
             raise OSError("background commands are not supported in a cell: they would be lost")
         process = subprocess.Popen(
@@ -170,7 +171,7 @@ class HomeShell(InteractiveShell):  # type: ignore[misc]
         if isinstance(error, UsageError):
             return [f"UsageError: {error}"]
         if isinstance(error, SyntaxError) and frames is None:
-            return list(self.SyntaxTB.structured_traceback(kind, error, []))
+            return list(self.SyntaxTB.structured_traceback(kind, error))
         if hasattr(error, "_render_traceback_"):
             return list(error._render_traceback_())
         if isinstance(error, BaseExceptionGroup):

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.agent.home import Home
-from workbench.agent.process import ProcessId, is_alive, read_stat
+from workbench.agent.process import ProcessId, is_alive, prepare_for_forks, read_stat
 from workbench.agent.shell import HomeShell
 from workbench.agent.shim import block_signals, run_shim, unblock_signals
 from workbench.agent.wakeup import Wakeup
@@ -212,6 +212,7 @@ def main() -> None:
     listener = socket.socket(fileno=int(sys.argv[1]))
     os.set_inheritable(listener.fileno(), False)  # noqa: FBT003  (the standard library's)
     listener.setblocking(False)  # noqa: FBT003  (as above)
+    prepare_for_forks()
     gc.disable()
     Zygote(listener, Path(sys.argv[2])).serve()
 

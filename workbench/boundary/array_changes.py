@@ -14,11 +14,11 @@ from workbench.boundary.sharing import Array, address, as_bytes, has_plain_items
 
 _CHUNK_BYTES: Final = 1 << 22
 
-_Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
+_Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 
 
 def array_facets(scene: Scene) -> tuple[Facet, ...]:
-    """Returns what can change in an array: its layout, then its items.
+    """Returns what can change in an array: its layout, its items, whether they can be written.
 
     Args:
         scene: What arrived. Items are compared with the file that they came in, if they lie in it.
@@ -39,20 +39,21 @@ def array_facets(scene: Scene) -> tuple[Facet, ...]:
     return (
         Facet(take=_layout, difference=_layout_difference, put=put_layout),
         Facet(take=take_items, difference=_items_difference, put=put_items),
+        Facet(take=_protection, difference=_protection_difference, put=put_protection),
     )
 
 
 def _is_view(value: Array, scene: Scene) -> bool:
     base: Any = value.base
     while base is not None:
-        if id(base) in scene.by_id:
+        if id(base) in scene.fingerprints.by_id:
             return True
         base = getattr(base, "base", None)
     return False
 
 
 def _layout(value: Array) -> _Layout:
-    return value.shape, value.strides, value.dtype, value.flags.writeable
+    return value.shape, value.strides, value.dtype
 
 
 def _layout_difference(value: Array, before: _Layout) -> _Layout | None:
@@ -61,14 +62,26 @@ def _layout_difference(value: Array, before: _Layout) -> _Layout | None:
 
 
 def put_layout(value: Array, state: _Layout) -> None:
-    """Makes an array's shape, type of items and protection what they became."""
-    shape, _, dtype, writeable = state
+    """Makes an array's shape and type of items what they became."""
+    shape, _, dtype = state
     if value.dtype != dtype:
         value.dtype = dtype  # type: ignore[misc]
     if value.shape != shape:
-        value.flags.writeable = value.flags.writeable or writeable
         value.resize(shape, refcheck=False)
-    value.flags.writeable = writeable
+
+
+def _protection(value: Array) -> tuple[bool]:
+    return (value.flags.writeable,)
+
+
+def _protection_difference(value: Array, before: tuple[bool]) -> tuple[bool] | None:
+    now = _protection(value)
+    return None if now == before else now
+
+
+def put_protection(value: Array, state: tuple[bool]) -> None:
+    """Makes an array one that can be written, or not."""
+    (value.flags.writeable,) = state
 
 
 def _items_difference(value: Array, before: Any) -> Any:
@@ -84,14 +97,17 @@ def _items_difference(value: Array, before: Any) -> Any:
 
 def put_items(value: Array, state: tuple[Any, ...]) -> None:
     """Overwrites an array's items, wherever it keeps them."""
+    was_writeable = value.flags.writeable
+    value.flags.writeable = True
     plain = np.asarray(value)
     items, *order = state
     if order:
         new = np.frombuffer(items, np.uint8).view(value.dtype)
         np.copyto(plain, new.reshape(value.shape, order=order[0]))
-        return
-    for index, item in zip(np.ndindex(value.shape), items, strict=True):
-        plain[index] = item
+    else:
+        for index, item in zip(np.ndindex(value.shape), items, strict=True):
+            plain[index] = item
+    value.flags.writeable = was_writeable
 
 
 def _order(value: Array) -> str:

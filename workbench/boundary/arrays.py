@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.boundary.array_changes import array_facets
-from workbench.boundary.attributes import ATTRIBUTES
 from workbench.boundary.containers import Facet
 from workbench.boundary.errors import Refused
+from workbench.boundary.hidden_state import attributes_facet
 from workbench.boundary.libraries import Run, Scene
 from workbench.boundary.sharing import (
     Array,
@@ -43,6 +43,8 @@ def reducer_for(cls: type, run: Run) -> Callable[[Any], Any] | None:
     """
     if cls is type(np.random.mtrand._rand):  # noqa: SLF001  (`from numpy.random import rand` is bound to it)
         return _reduce_random_state
+    if issubclass(cls, np.void) and run.outbound:
+        return _refuse_record
     if not issubclass(cls, np.ndarray) or cls.__reduce__ is not np.ndarray.__reduce__:
         return None
     if issubclass(cls, np.memmap):
@@ -60,7 +62,7 @@ def _reduce(value: Array, memory: Memory) -> Any:
     if value.size == 0:
         return make_empty, _kind(value)
     if 0 in value.strides:
-        compact = memory.stand_in(value, _compact)
+        compact = memory.stand_in(value, "compact", lambda: _compact(value))
         return make_view, (compact, 0, value.strides, *_kind(value))
     if is_contiguous(value) or _is_sparse(value):
         root = memory.meet(value)
@@ -86,6 +88,15 @@ def _reduce_random_state(value: Any) -> Any:
     """Reduces numpy's global generator by name; its state travels with the process's."""
     is_global = value is np.random.mtrand._rand  # noqa: SLF001
     return (getattr, (np.random.mtrand, "_rand")) if is_global else NotImplemented
+
+
+def _refuse_record(value: Any) -> Any:
+    if value.dtype.names is None:
+        return NotImplemented
+    raise Refused(
+        "is one record of an array, which a copy would not change",
+        "Use a part of the array with one record, such as a[i:i + 1], or keep it.item()",
+    )
 
 
 def _refuse_memmap(_: Any) -> Any:
@@ -180,7 +191,7 @@ def _is_sparse(value: Array) -> bool:
 
 def _compact(value: Array) -> Array:
     """Returns one of each item of an array that repeats its items."""
-    return value[tuple(slice(0, 1) if not stride else slice(None) for stride in value.strides)]
+    return value[*(slice(None) if stride else 0 for stride in value.strides), ...]
 
 
 def _address(root: Any) -> int:
@@ -198,4 +209,4 @@ def facets_for(cls: type, scene: Scene) -> tuple[Facet, ...] | None:
     if not issubclass(cls, np.ndarray) or cls.__reduce__ is not np.ndarray.__reduce__:
         return None
     facets = array_facets(scene)
-    return (*facets, ATTRIBUTES) if cls.__dictoffset__ else facets
+    return (*facets, attributes_facet(scene.fingerprints)) if cls.__dictoffset__ else facets

@@ -10,7 +10,6 @@ from typing import Any, Final
 from workbench.boundary.cell_error import CellError, describe
 from workbench.boundary.compare import Change, Watch
 from workbench.boundary.errors import Refused
-from workbench.boundary.explain import what_to_do
 from workbench.boundary.inputs import Inputs, load_inputs
 from workbench.boundary.labels import Label, Labels
 from workbench.boundary.libraries import Run, new_memory
@@ -138,7 +137,7 @@ class Arrival:
                 del answer.bound[name]
                 return False
         for change in answer.changes:
-            if reason := _dump(writer, (change.put, change.value, change.state)):
+            if reason := _dump_change(writer, change):
                 name = self._labels.name_of(change.number) or "an object"
                 answer.not_returned[name] = f"its change cannot come back: {reason}"
                 answer.changes.remove(change)
@@ -167,6 +166,12 @@ class Arrival:
         return Parcel(manifest=manifest, body=writer.body(), buffers=writer.buffers)
 
 
+def _dump_change(writer: Writer, change: Change) -> str:
+    if change.put is None:
+        return f"{type(change.value).__qualname__} {change.state.why}. {change.state.next_step}"
+    return _dump(writer, (change.put, change.value, change.state))
+
+
 def _dump(writer: Writer, thing: Any) -> str:
     """Writes one stream; returns why it could not, empty where it could."""
     try:
@@ -174,7 +179,5 @@ def _dump(writer: Writer, thing: Any) -> str:
     except Refused as refused:
         return f"{type(writer.reached).__qualname__} {refused.why}. {refused.next_step}"
     except Exception as problem:  # noqa: BLE001  (pickling runs the user's own code)
-        noun, _ = what_to_do(writer.reached)
-        reason = f"is {noun}" if noun else f"cannot be pickled: {problem}"
-        return f"{type(writer.reached).__qualname__} {reason}"
+        return f"{type(writer.reached).__qualname__} cannot be pickled: {problem}"
     return ""

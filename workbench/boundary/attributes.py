@@ -47,14 +47,6 @@ def put_own_dict(value: Any, state: tuple[dict[str, Any]]) -> None:
     object.__setattr__(value, "__dict__", own)
 
 
-def _take_attributes(value: Any) -> dict[str, Any]:
-    return dict(value.__dict__)
-
-
-def _attributes_difference(value: Any, before: dict[str, Any]) -> Difference | None:
-    return _compare(value.__dict__, before)
-
-
 def put_attributes(value: Any, state: Difference) -> None:
     """Sets and deletes attributes in the instance's `__dict__`, whatever its class does."""
     changed, gone = state
@@ -145,9 +137,6 @@ def put_cell(cell: types.CellType, state: tuple[tuple[Any, ...]]) -> None:
 
 
 OWN_DICT: Final = Facet(take=_take_own_dict, difference=_own_dict_difference, put=put_own_dict)
-ATTRIBUTES: Final = Facet(
-    take=_take_attributes, difference=_attributes_difference, put=put_attributes
-)
 SLOTS: Final = Facet(take=_take_slots, difference=_slots_difference, put=put_slots)
 CLASS: Final = Facet(take=_take_class, difference=_class_difference, put=put_class)
 FUNCTION: Final = Facet(take=_take_function, difference=_function_difference, put=put_function)

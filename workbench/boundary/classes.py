@@ -22,7 +22,15 @@ _BUILTIN_NAMES: Final = {
     value: name for name, value in vars(types).items() if isinstance(value, type)
 }
 _NOT_STATE: Final = frozenset(
-    {"__dict__", "__weakref__", "__module__", "__slots__", "__abstractmethods__", "_abc_impl"}
+    {
+        "__dict__",
+        "__weakref__",
+        "__module__",
+        "__slots__",
+        "__abstractmethods__",
+        "_abc_impl",
+        "__slotnames__",
+    }
 )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workbench.boundary.attributes import (
-    ATTRIBUTES,
     CELL,
     CLASS,
     OWN_DICT,
@@ -16,12 +15,17 @@ from workbench.boundary.attributes import (
     definition_facets,
 )
 from workbench.boundary.containers import Facet, container_facets
-from workbench.boundary.kinds import core_type, is_plain, slot_names
+from workbench.boundary.errors import Refused
+from workbench.boundary.fingerprint import Fingerprints
+from workbench.boundary.hidden_state import attributes_facet, hidden_facet
+from workbench.boundary.inputs import Temporary
+from workbench.boundary.kinds import core_type, has_hidden_state, is_plain, slot_names
 from workbench.boundary.libraries import Scene, loaded_libraries
 from workbench.boundary.parcel import Received
 
 _NEVER_CHANGE: Final = frozenset(
     {
+        Temporary,
         str,
         bytes,
         tuple,
@@ -44,8 +48,8 @@ class Change:
     Attributes:
         number: The object's number.
         value: The object.
-        put: What makes the change there.
-        state: What it is given.
+        put: What makes the change there; None where nothing can.
+        state: What it is given; why it cannot.
     """
 
     number: int
@@ -65,7 +69,8 @@ class Watch:
 
     def __init__(self, objects: Sequence[Any], own: int, received: Received) -> None:
         self._libraries = loaded_libraries()
-        self._scene = Scene(by_id={id(one): one for one in objects}, received=received)
+        fingerprints = Fingerprints({id(one): one for one in objects})
+        self._scene = Scene(fingerprints=fingerprints, received=received)
         self._facets: dict[type, tuple[Facet, ...]] = dict.fromkeys(_NEVER_CHANGE, ())
         self._taken = [
             (number, facet, facet.take(objects[number]))
@@ -78,9 +83,13 @@ class Watch:
         """Yields what is no longer as it arrived."""
         for number, facet, before in self._taken:
             value = self._objects[number]
-            state = facet.difference(value, before)
-            if state is not None:
-                yield Change(number=number, value=value, put=facet.put, state=state)
+            try:
+                state = facet.difference(value, before)
+            except Refused as refused:
+                yield Change(number=number, value=value, put=None, state=refused)
+            else:
+                if state is not None:
+                    yield Change(number=number, value=value, put=facet.put, state=state)
 
     def _of(self, value: Any) -> tuple[Facet, ...]:
         cls = type(value)
@@ -95,17 +104,19 @@ class Watch:
         for library in self._libraries:
             if (facets := library.facets_for(cls, self._scene)) is not None:
                 return facets
-        return _facets(cls)
+        return _facets(cls, self._scene.fingerprints)
 
 
-def _facets(cls: type) -> tuple[Facet, ...]:
+def _facets(cls: type, fingerprints: Fingerprints) -> tuple[Facet, ...]:
     if cls is types.CellType:
         return (CELL,)
     facets = list(container_facets(cls))
     if cls.__dictoffset__:
-        facets.append(OWN_DICT if is_plain(cls) else ATTRIBUTES)
+        facets.append(OWN_DICT if is_plain(cls) else attributes_facet(fingerprints))
     if slot_names(cls):
         facets.append(SLOTS)
     if facets and core_type(cls) is object:
         facets.append(CLASS)
+    if has_hidden_state(cls):
+        facets.append(hidden_facet(fingerprints))
     return tuple(facets)

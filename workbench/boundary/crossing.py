@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.boundary.errors import CannotCross, Refused
-from workbench.boundary.explain import path_to, what_to_do
+from workbench.boundary.explain import path_to
 from workbench.boundary.labels import Label, Labels
 from workbench.boundary.libraries import Run, new_memory
 from workbench.boundary.memo import always_known
@@ -20,6 +20,7 @@ INPUTS_NAME: Final = "inputs.pickle"
 BUFFERS_NAME: Final = "buffers.bin"
 _WORTH_A_NOTE_BYTES: Final = 1 << 30
 _NAMED_WHEN_TOO_LARGE: Final = 3
+_WITHOUT_ADVICE: Final = "Make it in the cell that uses it, or delete the name"
 _SHELL_PACKAGES: Final = ("IPython", "ipykernel")
 _MODULE_ATTRIBUTES: Final = frozenset(
     {"__builtins__", "__builtin__", "__doc__", "__loader__", "__name__", "__package__", "__spec__"}
@@ -102,6 +103,7 @@ def pack(
         "binds": list(writer.functions.binds),
         "own": len(known),
         "objects": len(objects),
+        "temporary": [number for number, one in enumerate(objects) if id(one) in writer.temporary],
         "loose": [number for number, one in enumerate(objects) if id(one) in loose],
     }
     return Crossing(
@@ -162,9 +164,8 @@ def _dump(writer: Writer, name: str, value: Any) -> None:
     except Refused as refused:
         raise _cannot_cross(name, value, writer.reached, refused.why, refused.next_step) from None
     except Exception as problem:
-        noun, next_step = what_to_do(writer.reached)
-        why = f"is {noun}" if noun else f"cannot be pickled: {problem}"
-        raise _cannot_cross(name, value, writer.reached, why, next_step) from problem
+        why = f"cannot be pickled: {problem}"
+        raise _cannot_cross(name, value, writer.reached, why, _WITHOUT_ADVICE) from problem
 
 
 def _cannot_cross(name: str, value: Any, culprit: Any, why: str, next_step: str) -> CannotCross:

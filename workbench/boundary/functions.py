@@ -27,8 +27,8 @@ _ATTRIBUTES: Final = (
     "__qualname__",
 )
 _NO_CONTENT: Final = object()
-_READS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-_WRITES: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_READS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL"})
+_BINDS: Final = frozenset({"STORE_GLOBAL"})
 
 
 class FunctionReducer:
@@ -36,7 +36,7 @@ class FunctionReducer:
 
     Attributes:
         reads: Names of the notebook that the functions read, in the order they were met.
-        binds: Names of the notebook that the functions bind or delete.
+        binds: Names of the notebook that the functions bind.
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ def make_function(
 ) -> types.FunctionType:
     """Returns a function without its attributes, whose globals are a module's or a dict itself."""
     namespace = vars(holder) if isinstance(holder, types.ModuleType) else holder
-    return types.FunctionType(code, namespace, None, None, cells)
+    return types.FunctionType(code, namespace, None, None, cells or None)
 
 
 def set_function(function: types.FunctionType, state: tuple[Any, ...]) -> None:
@@ -131,7 +131,7 @@ def _global_names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...
         for instruction in dis.get_instructions(one):
             if instruction.opname in _READS:
                 reads[instruction.argval] = None
-            elif instruction.opname in _WRITES:
+            elif instruction.opname in _BINDS:
                 binds[instruction.argval] = None
     return tuple(reads), tuple(binds)
 

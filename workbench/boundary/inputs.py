@@ -14,6 +14,10 @@ from workbench.boundary.parcel import Received, receive
 from workbench.boundary.process_state import arrive
 
 
+class Temporary:
+    """Stands for what was made only to be pickled: what became of it here has no other there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What a kernel sent.
@@ -61,4 +65,6 @@ def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool)
             ) from problem
     objects = reader.numbered()
     assert len(objects) == received.manifest["objects"], "both sides number alike"
+    for number in received.manifest["temporary"]:
+        objects[number] = Temporary()
     return Inputs(values=values, objects=objects, manifest=received.manifest, received=received)

@@ -13,7 +13,8 @@ from typing import Any, Final
 CONTAINERS: Final = (list, dict, set, bytearray, collections.deque, array.array)
 """Built-in types whose content is compared and written back; their subclasses too."""
 
-_PRIMITIVE: Final = (object, type, *CONTAINERS, BaseException)
+_NOT_TO_CALL: Final = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
+_MADE_AT_RUN_TIME: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
 
 def is_importable(thing: Any) -> bool:
@@ -23,7 +24,7 @@ def is_importable(thing: Any) -> bool:
     """
     module_name = getattr(thing, "__module__", None)
     module = sys.modules.get(module_name) if isinstance(module_name, str) else None
-    if module is None or module_name == "__main__" or not is_importable_module(module):
+    if module is None or module_name == "__main__" or not getattr(module, "__spec__", None):
         return False
     found: Any = module
     for part in thing.__qualname__.split("."):
@@ -45,7 +46,8 @@ def core_type(cls: type) -> type:
     """Returns the innermost type that C code lays out: `object` for a class written in Python."""
     for base in cls.__mro__:
         new = base.__dict__.get("__new__")
-        if isinstance(new, types.BuiltinFunctionType) and new.__self__ is base:
+        makes = isinstance(new, types.BuiltinFunctionType) and new.__self__ is base
+        if makes or base.__flags__ & _NOT_TO_CALL or not base.__flags__ & _MADE_AT_RUN_TIME:
             return base
     return object
 
@@ -77,8 +79,8 @@ def has_hidden_state(cls: type) -> bool:
     """
     core = core_type(cls)
     return not (
-        core in _PRIMITIVE
-        or issubclass(core, type | BaseException)
+        core in (object, type)
+        or issubclass(core, (*CONTAINERS, type, BaseException))
         or core in _CONSTANT
         or core.__hash__ not in (None, object.__hash__)
     )
@@ -94,6 +96,12 @@ _CONSTANT: Final = frozenset(
         types.CellType,
         types.ModuleType,
         types.MappingProxyType,
+        types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.MethodWrapperType,
+        types.GetSetDescriptorType,
+        types.MemberDescriptorType,
         type(functools.lru_cache(len)),
         type({}.keys()),
         type({}.values()),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from workbench.boundary.containers import Facet
+from workbench.boundary.fingerprint import Fingerprints
 from workbench.boundary.parcel import Received
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ class Scene:
     """What arrived, for those who watch it.
 
     Attributes:
-        by_id: The objects that came, by id.
+        fingerprints: Knows the objects that came.
         received: The files.
     """
 
-    by_id: Mapping[int, Any]
+    fingerprints: Fingerprints
     received: Received
 
 

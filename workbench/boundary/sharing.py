@@ -55,7 +55,7 @@ class Memory:
     parted: list[Array] = field(default_factory=list)
     _met: dict[int, Extent] = field(default_factory=dict)
     _roots: dict[int, Any] = field(default_factory=dict)
-    _stand_ins: dict[tuple[Any, ...], tuple[Any, Any]] = field(default_factory=dict)
+    _stand_ins: dict[tuple[int, str], tuple[Any, Array]] = field(default_factory=dict)
 
     def meet(self, value: Array) -> Any:
         """Notes that an array crosses; returns the object it is to be a view of, or None."""
@@ -63,16 +63,17 @@ class Memory:
             self._met[id(value)] = extent(value)
         return self._roots.get(id(value))
 
-    def stand_in(self, value: Any, make: Callable[[Any], Array], *key: Any) -> Array:
-        """Returns an array made of a value: the same object at every pass."""
-        entry = self._stand_ins.get((id(value), make, *key))
+    def stand_in(self, value: Any, kind: str, make: Callable[[], Array]) -> Array:
+        """Returns an array made of a value: for each kind the same object at every pass."""
+        entry = self._stand_ins.get((id(value), kind))
         if entry is None:
-            entry = self._stand_ins[(id(value), make, *key)] = (value, make(value))
+            # The value is kept too, so that its id stays its own.
+            entry = self._stand_ins[id(value), kind] = (value, make())
         return entry[1]
 
     def block(self, value: Array, start: int, stop: int) -> Array:
         """Returns the memory between two addresses within what `value` is a view of, as bytes."""
-        return self.stand_in(owner(value), lambda _: raw(value, start, stop), start, stop)
+        return self.stand_in(owner(value), f"{start}-{stop}", lambda: raw(value, start, stop))
 
     def plan(self, written: Iterable[Any], known: Iterable[Any]) -> bool:
         """Finds the arrays that overlap and gives each group one root.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import collections
+import copyreg
 import functools
 import gc
 import importlib
 import io
 import pickle
+import sys
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from cloudpickle import cloudpickle
 
@@ -18,9 +21,10 @@ from workbench.boundary.classes import reduce_class
 from workbench.boundary.errors import Refused
 from workbench.boundary.functions import FunctionReducer
 from workbench.boundary.instances import reduce_exception, reduce_instance
-from workbench.boundary.kinds import core_type, is_importable, is_importable_module, is_plain
+from workbench.boundary.kinds import is_importable, is_importable_module, is_plain
 from workbench.boundary.libraries import Run, loaded_libraries
 from workbench.boundary.memo import numbered, seed
+from workbench.boundary.refusals import refusal_of
 
 Reduce = Callable[[Any], Any]
 
@@ -32,8 +36,10 @@ _VIEWS: Final = (
     type(collections.OrderedDict().values()),
     type(collections.OrderedDict().items()),
 )
+_REFERENCES_IN_A_LOOP: Final = 3
+_ATOMS: Final = (type(None), bool, int, float, complex, str, bytes)
 _LRU_CACHE: Final = type(functools.lru_cache(len))
-_COPIED_BY_CLOUDPICKLE: Final = (io.TextIOWrapper, memoryview)
+_COPIED_BY_CLOUDPICKLE: Final = (io.TextIOWrapper, memoryview, weakref.WeakSet)
 
 
 class Writer(cloudpickle.Pickler):  # type: ignore[misc]
@@ -49,15 +55,16 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         functions: What it learned about the functions it met.
         buffers: The memory that was left out of the streams, in order.
         reached: The object that it was asked to reduce last: the culprit where a dump fails.
+        temporary: By id, what objects made only to be pickled: a change of it is nobody's.
     """
 
-    dispatch_table = collections.ChainMap(
-        {},
+    dispatch_table: ClassVar = collections.ChainMap(
         {
             cls: reduce
-            for cls, reduce in cloudpickle.Pickler.dispatch_table.items()
+            for cls, reduce in cloudpickle.Pickler.dispatch_table.maps[0].items()
             if cls not in _COPIED_BY_CLOUDPICKLE
         },
+        copyreg.dispatch_table,
     )
 
     def __init__(self, namespace: Mapping[str, Any], known: Sequence[object], run: Run) -> None:
@@ -71,6 +78,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self._libraries = loaded_libraries()
         self.functions = FunctionReducer(namespace)
         self.reached: Any = None
+        self.temporary: dict[int, Any] = {}
         self._reduce_by_type: dict[type, Reduce] = {
             types.FunctionType: self.functions.function,
             types.CellType: self.functions.cell,
@@ -108,6 +116,8 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
     def _choose(self, cls: type) -> Reduce:
         if issubclass(cls, type):
             return reduce_class
+        if (refusal := refusal_of(cls, outbound=self._run.outbound)) is not None:
+            return refusal
         if issubclass(cls, types.ModuleType):
             return _reduce_module
         if issubclass(cls, BaseException):
@@ -117,20 +127,30 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
                 return reduce
         if cls in self.dispatch_table:
             return _by_default
-        if self._run.outbound and core_type(cls) is not object and hasattr(cls, "__next__"):
-            return _refuse_iterator
-        return reduce_instance if is_plain(cls) else _by_default
+        return reduce_instance if is_plain(cls) else self._reduce_own_way
+
+    def _reduce_own_way(self, value: Any) -> Any:
+        """Reduces what has a say in how it is pickled."""
+        reduced = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        if isinstance(reduced, tuple):
+            self._note_temporary(reduced)
+        return reduced
+
+    def _note_temporary(self, container: Any) -> None:
+        """Notes what nothing but a container that was made just now refers to, and what is in it.
+
+        It counts references: from the container, from the loop, and from the call that counts.
+        """
+        for part in container.values() if isinstance(container, dict) else container:
+            if sys.getrefcount(part) > _REFERENCES_IN_A_LOOP or isinstance(part, _ATOMS):
+                continue
+            self.temporary[id(part)] = part
+            if isinstance(part, tuple | list | dict):
+                self._note_temporary(part)
 
 
 def _by_default(_: Any) -> Any:
     return NotImplemented
-
-
-def _refuse_iterator(_: Any) -> Any:
-    raise Refused(
-        "is an iterator: how far it has got could not be told back",
-        "Make it in the same cell, or keep its items in a list",
-    )
 
 
 def _reduce_module(module: types.ModuleType) -> Any:

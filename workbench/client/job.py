@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import MutableMapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class Job:
         id: The job id, or a prefix that only one job directory has.
         namespace: Where `result` binds names; None to only return them.
         crossing: What this very process sent; None in another process than the submitter's.
+        on_bound: Called with the id once `result` has bound the names.
 
     Raises:
         UserError: No job directory, or more than one, begins with `id`.
@@ -48,8 +49,9 @@ class Job:
         *,
         session: KernelSession,
         background: Background,
-        namespace: MutableMapping[str, Any] | None = None,
+        namespace: dict[str, Any] | None = None,
         crossing: Crossing | None = None,
+        on_bound: Callable[[str], None] | None = None,
     ) -> None:
         self.id = _full_id(id)
         self.directory = jobs_directory() / self.id
@@ -57,6 +59,7 @@ class Job:
         self._background = background
         self._namespace = namespace
         self._crossing = crossing
+        self._on_bound = on_bound
 
     def __repr__(self) -> str:
         return f"Job({self.id[:8]!r}: {self.status()})"
@@ -106,6 +109,8 @@ class Job:
         changes = self.changes()
         target = self._namespace if self._namespace is not None else {}
         changes.commit(target)
+        if self._on_bound is not None:
+            self._on_bound(self.id)
         if changes.error is not None:
             raise changes.error.as_exception()
         return {name: target[name] for name in changes.names if name in target}

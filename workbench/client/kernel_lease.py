@@ -280,8 +280,7 @@ def _not_granted(views: list[JobView]) -> NotGranted:
 def _estimate_text(view: JobView) -> str:
     estimate = view.estimate
     if estimate is None or estimate.high_s is None:
-        why = f": {estimate.reason}" if estimate is not None and estimate.reason else ""
-        return f" (start unknown{why})"
+        return f" (start {estimate.reason})" if estimate and estimate.reason else ""
     low = format_seconds(estimate.low_s or 0)
     return f" (starts in {low} to {format_seconds(estimate.high_s)})"
 

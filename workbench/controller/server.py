@@ -16,6 +16,8 @@ from workbench.transport.errors import BrokenProtocol
 
 GREETING_TIMEOUT_S: Final = 10.0
 CLOSING_TIMEOUT_S: Final = 1.0
+MOST_UNANSWERED: Final = 64
+"""Requests of one connection that are worked on at once."""
 _FAULTS: Final[tuple[tuple[type[WorkbenchError], Literal["user", "peer"]], ...]] = (
     (UserError, "user"),
     (PeerError, "peer"),
@@ -46,15 +48,19 @@ class Server:
         """
         self._connections.add(connection)
         answering: set[asyncio.Task[None]] = set()
+        room = asyncio.Semaphore(MOST_UNANSWERED)
         try:
             await self._greet(connection)
             while True:
-                await connection.drain()  # A peer that reads no answers is asked nothing more.
+                # A peer that reads no answers, or asks without end, is not listened to further.
+                await room.acquire()
+                await connection.drain()
                 identity, message = await connection.receive()
                 _check_place(identity, message)
                 task = asyncio.create_task(self._answer(connection, identity, message))
                 answering.add(task)
                 task.add_done_callback(answering.discard)
+                task.add_done_callback(lambda _: room.release())
         except BrokenProtocol as error:
             LOG.warning("uid %d pid %d: %s", connection.peer.uid, connection.peer.pid, error)
             raise

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import json
 import logging
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any, Final
 
 import dask
 from distributed import Client, Future, Scheduler, Security, Worker, get_worker
+from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.scheduler import KilledWorker
 from distributed.versions import get_versions
 
@@ -30,7 +33,8 @@ from workbench.graphs.errors import WrongDevice
 from workbench.graphs.run_files import RunFiles, make_certificate
 
 GPU: Final = "GPU"
-"""The resource that a GPU worker has one of."""
+CPU: Final = "CPU"
+"""Resources of which a worker has one or none, by its kind."""
 HOST: Final = "127.0.0.1"
 START_LIMIT_S: Final = 30.0
 CLOSE_LIMIT_S: Final = 5.0
@@ -98,6 +102,25 @@ class Deserted:
 News = Done | Broke | Lost | Deserted
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    key: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    gpu: bool
+
+
+class _Joining(SchedulerPlugin):
+    """Tells when a worker has joined."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def add_worker(self, *_: Any, **__: Any) -> None:
+        """Dask calls it."""
+        self._tell()
+
+
 class _SilentScheduler(Scheduler):
     def start_http_server(self, *_: Any, **__: Any) -> None:
         """Open none."""
@@ -155,9 +178,12 @@ class Pool:
         self._ready = threading.Event()
         self._failure: BaseException | None = None
         self._futures: dict[str, Future] = {}
+        self._waiting: dict[bool, deque[_Call]] = {False: deque(), True: deque()}
+        self._busy = {False: 0, True: 0}
         self._thread = threading.Thread(target=self._run, name="workbench-dask", daemon=True)
         self._loop: asyncio.AbstractEventLoop
         self._client: Client
+        self._scheduler: Scheduler
         self._stop: asyncio.Event
 
     def start(self) -> None:
@@ -184,11 +210,19 @@ class Pool:
             arguments: Small and plain.
             gpu: Only a worker with a GPU will do; else only one without.
         """
-        self._loop.call_soon_threadsafe(self._submit, key, call, arguments, gpu)
+        one = _Call(key=key, function=call, arguments=arguments, gpu=gpu)
+        self._loop.call_soon_threadsafe(self._queue, one)
 
     def wait(self) -> News:
         """Return the next thing that happened; SIGINT ends the wait."""
         return self._news.get()
+
+    def take(self) -> News | None:
+        """Return the next thing that happened already, or None."""
+        try:
+            return self._news.get_nowait()
+        except queue.Empty:
+            return None
 
     def cancel(self) -> None:
         """Take back what no worker has begun, and forget the rest."""
@@ -226,6 +260,8 @@ class Pool:
             ) as client,
         ):
             self._client = client
+            self._scheduler = scheduler
+            scheduler.add_plugin(_Joining(self._pump))
             self._announce(scheduler.address)
             for gpu, descriptor in self._gates.items():
                 self._loop.add_reader(descriptor, self._on_deserted, gpu, descriptor)
@@ -240,14 +276,31 @@ class Pool:
         temporary.write_text(json.dumps({"address": address}), encoding="ascii")
         temporary.rename(self._files.scheduler)
 
-    def _submit(
-        self, key: str, call: Callable[..., Any], arguments: tuple[Any, ...], gpu: bool
-    ) -> None:
-        resources = {GPU: 1} if gpu else {"CPU": 1}
-        future = self._client.submit(call, *arguments, key=key, pure=False, resources=resources)
-        self._futures[key] = future
-        task = self._loop.create_task(self._follow(key, future))
-        task.add_done_callback(lambda _: self._futures.pop(key, None))
+    def _queue(self, call: _Call) -> None:
+        self._waiting[call.gpu].append(call)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Give each free worker one call, so that none waits behind another one's."""
+        for gpu, waiting in self._waiting.items():
+            kind = GPU if gpu else CPU
+            size = sum(kind in one.resources for one in self._scheduler.workers.values())
+            while waiting and self._busy[gpu] < size:
+                self._busy[gpu] += 1
+                self._submit(waiting.popleft(), kind)
+
+    def _submit(self, call: _Call, kind: str) -> None:
+        future = self._client.submit(
+            call.function, *call.arguments, key=call.key, pure=False, resources={kind: 1}
+        )
+        self._futures[call.key] = future
+        task = self._loop.create_task(self._follow(call.key, future))
+        task.add_done_callback(functools.partial(self._on_end, call))
+
+    def _on_end(self, call: _Call, _: asyncio.Task[None]) -> None:
+        self._futures.pop(call.key, None)
+        self._busy[call.gpu] -= 1
+        self._pump()
 
     async def _follow(self, key: str, future: Future) -> None:
         try:
@@ -263,6 +316,8 @@ class Pool:
             self._news.put(Done(key=key, value=value))
 
     def _cancel(self) -> None:
+        for waiting in self._waiting.values():
+            waiting.clear()
         futures = list(self._futures.values())
         self._futures.clear()
         for future in futures:
@@ -297,7 +352,7 @@ async def _serve(files: RunFiles, name: str, address: str) -> None:
         host=HOST,
         security=security_of(files),
         memory_limit=0,  # The lease limits memory, and nothing here may be spilled or paused.
-        resources={"CPU": 1},
+        resources={CPU: 1},
         local_directory=os.fspath(files.directory),
     ) as worker:
         await worker.finished()

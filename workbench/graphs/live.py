@@ -1,6 +1,7 @@
 """What live objects of the notebook are, found without running any of their code."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import linecache
@@ -40,6 +41,8 @@ _NESTED: Final = 2_000
 """As `_LONGEST`, for a container of containers."""
 _SHORT_TUPLE: Final = 16
 _DTYPE_KINDS: Final = "biufcSUmM"
+_FUTURE: Final = __future__.annotations.compiler_flag
+"""Of `from __future__ import …`, the only one that still changes a function's code."""
 _LINECACHE_ENTRY: Final = 4
 _PLAIN_NUMPY: Final = {"b": INT, "i": INT, "u": INT, "f": NUM, "c": NUM}
 
@@ -237,12 +240,12 @@ def closure_of(machine: Machine, function: FunctionType) -> Closure | None:
 
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
-_parsed: dict[tuple[str, int], tuple[ast.Module, CodeType] | None] = {}
+_parsed: dict[tuple[str, int, int], tuple[ast.Module, CodeType] | None] = {}
 
 
 def _definition(code: CodeType) -> _Definition | None:
     """Find a function's definition, and check that it compiles to this very code."""
-    source = _source(code.co_filename)
+    source = _source(code.co_filename, code.co_flags & _FUTURE)
     if source is None:
         return None
     tree, whole = source
@@ -256,14 +259,14 @@ def _definition(code: CodeType) -> _Definition | None:
     return None
 
 
-def _source(filename: str) -> tuple[ast.Module, CodeType] | None:
+def _source(filename: str, future: int) -> tuple[ast.Module, CodeType] | None:
     lines = linecache.cache.get(filename)
     if lines is None or len(lines) != _LINECACHE_ENTRY:
         return None  # not a cell that this kernel ran
     text = "".join(lines[2])
-    key = (filename, hash(text))
+    key = (filename, hash(text), future)
     if key not in _parsed:
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | future
         try:
             tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
             whole = compile(text, filename, "exec", flags, dont_inherit=True)

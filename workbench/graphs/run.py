@@ -10,7 +10,7 @@ home runs in its place.
 from __future__ import annotations
 
 import enum
-from collections import deque
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -155,12 +155,15 @@ class PlanRun:
     def _bring(self, index: int) -> bool:
         """Commit a node in its turn; True where the home must run it."""
         running = self._running.get(index)
+        while self._pool is not None and (news := self._pool.take()) is not None:
+            self._on_news(news)
         while True:
             self._advance()
             if running is None or self._states[index] is _State.HERE:
                 return True
             if self._states[index] is _State.KNOWN:
                 value = running.commit()
+                self._forget(index)
                 self._committed(index, value)
                 return False
             assert self._pool is not None
@@ -307,7 +310,12 @@ class PlanRun:
         assert self._workers is not None
         part.tries += 1
         self._by_mark[part.mark] = part
-        oldest = min(one.sent.number for parts in self._parts.values() for one in parts)
+        oldest = min(
+            one.sent.number
+            for parts in self._parts.values()
+            for one in parts
+            if one.outcome is None
+        )
         job = str(self._workers.files.job)
         arguments = (job, part.sent.number, oldest, part.node, part.start, part.stop, part.mark)
         self._pool.submit(part.mark, work, *arguments, gpu=part.gpu)
@@ -322,10 +330,10 @@ class PlanRun:
                 self._on_answer(mark, answer)
             case Lost(key=mark, worker=worker):
                 self._on_lost(mark, worker)
-            case Broke(key=mark):
+            case Broke(key=mark, error=error):
                 part = self._by_mark.pop(mark, None)
                 if part is not None:
-                    self._leave(part.node)
+                    self._leave(part.node, error)
             case Deserted(gpu=gpu):
                 self._on_deserted(gpu=gpu)
 
@@ -337,8 +345,8 @@ class PlanRun:
             part.outcome = part.sent.load(answer)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001  (making it ran the user's own code)
-            self._leave(part.node)
+        except BaseException as error:  # noqa: BLE001  (making it ran the user's own code)
+            self._leave(part.node, error)
             return
         self._say(
             "place",
@@ -356,8 +364,7 @@ class PlanRun:
             return
         part.losses += self._was_running(worker, mark)
         if part.losses < LOSSES:
-            what = f"{self._spell(part)} again: its worker {worker} died"
-            self._say("progress", done=self._done(), total=len(self._states), what=what)
+            self._tell(f"{self._spell(part)} again: {worker} died in it")
             self._submit(part)
         else:
             self._give_up(part)
@@ -374,7 +381,7 @@ class PlanRun:
             if part.losses >= LOSSES:
                 self._give_up(part)
             elif part.outcome is None:
-                self._leave(part.node)
+                self._leave(part.node, "no worker is left")
 
     def _was_running(self, worker: str, mark: str) -> bool:
         assert self._workers is not None
@@ -394,12 +401,13 @@ class PlanRun:
         )
         self._look(part.node)
 
-    def _leave(self, index: int) -> None:
+    def _leave(self, index: int, why: object) -> None:
         """Have the home run a node in its turn, whatever became of its parts."""
         if self._states[index] is _State.SENT:
             self._states[index] = _State.HERE
             for part in self._parts[index]:
                 self._by_mark.pop(part.mark, None)
+            self._tell(f"line {self._plan.nodes[index].node.first_line} here: {why}")
 
     def _look(self, index: int) -> None:
         """See whether all is there that a node needs to be known."""
@@ -432,8 +440,18 @@ class PlanRun:
             return line
         return f"{line}, items {part.start + 1} to {part.stop}"
 
-    def _done(self) -> int:
-        return sum(state is _State.COMMITTED for state in self._states)
+    def _tell(self, what: str) -> None:
+        done = sum(state is _State.COMMITTED for state in self._states)
+        self._say("progress", done=done, total=len(self._states), what=what)
+
+    def _forget(self, index: int) -> None:
+        """Let go of what was kept for a node; its crossing too if nobody else needs that."""
+        self._running.pop(index)
+        numbers = {part.sent.number for part in self._parts.pop(index, ())}
+        numbers -= {part.sent.number for parts in self._parts.values() for part in parts}
+        for number in numbers:
+            assert self._workers is not None
+            shutil.rmtree(self._workers.files.crossing(number))
 
     def _end(self) -> None:
         if self._pool is not None:

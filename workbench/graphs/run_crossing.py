@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from workbench.boundary import Crossing, pack
 from workbench.boundary.inputs import Inputs, load_inputs
+from workbench.boundary.libraries import Run, new_memory
 from workbench.boundary.memo import Reader
 from workbench.boundary.writer import Writer
 from workbench.graphs.run_files import RunFiles
@@ -116,6 +117,15 @@ class Received:
         Raises:
             Exception: It cannot cross, whatever the reason.
         """
-        writer = Writer(self.namespace, self._inputs.objects, outbound=False)
+        objects = self._inputs.objects
+        memory = new_memory()
+        if memory is not None:
+            loose = [objects[number] for number in self._inputs.manifest["loose"]]
+            memory.loose.update((id(one), one) for one in loose)
+        run = Run(outbound=False, memory=memory)
+        writer = Writer(self.namespace, objects, run)
         writer.dump(value)
+        if memory is not None and memory.plan(writer.numbered(), objects):
+            writer = Writer(self.namespace, objects, run)
+            writer.dump(value)
         return writer.body(), [bytes(one.raw()) for one in writer.buffers]

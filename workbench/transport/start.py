@@ -20,6 +20,7 @@ from workbench.core.errors import PeerError
 from workbench.transport.errors import BadPlace
 
 POLL_S: Final = 0.02
+AGAIN_S: Final = 0.2
 _LAST_WORDS_BYTES: Final = 2000
 _STARTED: Final[list[subprocess.Popen[bytes]]] = []
 """Servers that outlive their starter on purpose; kept so that their ends can be reaped."""
@@ -69,16 +70,20 @@ def ensure_running(
 def _start(socket_path: Path, argv: Sequence[str], deadline: float, timeout_s: float) -> None:
     with tempfile.TemporaryFile() as words:
         server = _spawn(argv, words)
+        name = " ".join(argv)
         while not _listens(socket_path):
             code = server.poll()
             if code is not None and code != 0:
-                raise PeerError(f"{argv[-1]} ended with code {code}: {_last_words(words)}")
-            # Code 0: another server came first and is about to listen.
+                raise PeerError(f"`{name}` ended with code {code}: {_last_words(words)}")
             if time.monotonic() > deadline:
                 raise PeerError(
-                    f"nothing listens on {socket_path} {timeout_s:g} s after {argv[-1]} was "
+                    f"nothing listens on {socket_path} {timeout_s:g} s after `{name}` was "
                     f"started: {_last_words(words)}"
                 )
+            if code == 0:
+                # Another server was there first: it is about to listen, or about to end.
+                time.sleep(AGAIN_S)
+                server = _spawn(argv, words)
             time.sleep(POLL_S)
 
 

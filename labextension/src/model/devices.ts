@@ -53,7 +53,7 @@ export function occupancy(device: DeviceSample, jobs: readonly JobView[]): IOccu
     return { tone: mine ? 'mine' : 'busy', chip: mine ? 'yours' : first.owner, detail };
   }
   if (device.processes.length > 0) {
-    return { tone: 'warn', chip: 'outside use', detail };
+    return { tone: 'warn', chip: 'outside', detail };
   }
   if (device.processes_reason !== null && !device.simulated) {
     return {

@@ -144,14 +144,17 @@ export class Feed {
 
   private async poll(signal: AbortSignal): Promise<boolean> {
     for (let polls = 0; polls < this.timings.pollsPerTry && !signal.aborted; polls++) {
-      const news = await this.transport.status().catch(toFailure);
-      if (!signal.aborted) {
-        this.tell({ kind: 'polling' });
-        this.listener.onNews(news);
-        await sleep(this.timings.pollMs, signal);
-      }
+      this.tellPolled(await this.transport.status().catch(toFailure), signal);
+      await sleep(this.timings.pollMs, signal);
     }
     return true;
+  }
+
+  private tellPolled(news: News, signal: AbortSignal): void {
+    if (!signal.aborted) {
+      this.tell({ kind: 'polling' });
+      this.listener.onNews(news);
+    }
   }
 
   private tell(link: Link): void {

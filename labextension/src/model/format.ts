@@ -53,6 +53,12 @@ export function formatMissing(reading: Reading): string {
   return `not available: ${reading.reason ?? 'no reason given'}`;
 }
 
+/** A message as a sentence: it begins large and ends with a stop. */
+export function sentence(message: string): string {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
 /** A per cent figure as `83 %`. */
 export function formatPercent(value: number): string {
   return `${Math.round(value)} %`;

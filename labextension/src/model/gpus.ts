@@ -1,4 +1,4 @@
-import { count } from './format';
+import { count, sentence } from './format';
 import type { Link } from './link';
 import type { Failure, NvmlStatus, Status } from './protocol';
 
@@ -46,7 +46,10 @@ export function gpuAnswer(status: Status | null, failure: Failure | null, link: 
   if (devices.length === 0) {
     const headline = noGpuHeadline(nvml.state);
     const text = TELLS[nvml.state] === 'yes' ? 'No GPU' : headline;
-    return { text: text + mark, title: `${headline} (${host}). ${nvml.message}`.trim() };
+    return {
+      text: text + mark,
+      title: [`${headline} (${host}).`, nvml.message && sentence(nvml.message)].join(' ').trim()
+    };
   }
   const mine = new Set(status.jobs.filter(job => job.mine).flatMap(job => job.gpus)).size;
   const all = count(devices.length, 'GPU');
@@ -63,6 +66,6 @@ function whyUnknown(failure: Failure | null, link: Link): string | null {
     case 'unreachable':
       return link.message;
     default:
-      return failure === null ? null : failure.message;
+      return failure === null ? null : sentence(failure.message);
   }
 }

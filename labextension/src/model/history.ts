@@ -6,12 +6,12 @@ export interface IPoint {
   value: number | null;
 }
 
-/** Use in per cent by device UUID, oldest first; at most the last `WINDOW_S` seconds. */
+/** Use in per cent by device UUID, oldest first; at most the last minute. */
 export type IHistory = ReadonlyMap<string, readonly IPoint[]>;
 
-export const WINDOW_S = 60;
+const WINDOW_S = 60;
 /** Between points further apart than this nothing is known: no line is drawn. */
-export const GAP_S = 8;
+const GAP_S = 8;
 
 /** The history with one more sample; a sample that is not newer changes nothing. */
 export function withSample(history: IHistory, sample: Sample): IHistory {

@@ -1,6 +1,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 
+import { sentence } from '../model/format';
 import { Refusal } from '../model/link';
 import type { ICancelArguments } from '../tokens';
 import { CommandIDs, ILab } from '../tokens';
@@ -33,7 +34,7 @@ export const cancelPlugin: JupyterFrontEndPlugin<void> = {
         try {
           await lab.cancel(job);
         } catch (error) {
-          Notification.error(`${name} was not cancelled: ${reason(error)}`, { autoClose: false });
+          Notification.error(`${name} was not cancelled. ${reason(error)}`, { autoClose: false });
         }
       }
     });
@@ -43,6 +44,7 @@ export const cancelPlugin: JupyterFrontEndPlugin<void> = {
 async function isSure(name: string): Promise<boolean> {
   const answer = await showDialog({
     title: `Cancel ${name}?`,
+    defaultButton: 0,
     body: 'It has begun. What it has computed so far and not saved is lost.',
     buttons: [
       Dialog.cancelButton({ label: 'Keep running' }),
@@ -54,7 +56,7 @@ async function isSure(name: string): Promise<boolean> {
 
 function reason(error: unknown): string {
   if (error instanceof Refusal) {
-    return [error.message, error.failure?.next_step].filter(Boolean).join('. ');
+    return [error.message, error.failure?.next_step ?? ''].filter(Boolean).map(sentence).join(' ');
   }
   return String(error);
 }

@@ -1,7 +1,7 @@
 import React from 'react';
 
 import { isCompact, sharedModel, shortModel } from '../model/devices';
-import { count } from '../model/format';
+import { count, sentence } from '../model/format';
 import { noGpuHeadline } from '../model/gpus';
 import type { IHistory } from '../model/history';
 import type { JobView, NvmlState, Sample } from '../model/protocol';
@@ -25,11 +25,7 @@ export function DeviceSection({ sample, jobs, history }: IDeviceSectionProps): R
   const aside = shared ? shortModel(shared) : undefined;
   return (
     <Section title={devices.length > 0 ? count(devices.length, 'GPU') : 'Devices'} aside={aside}>
-      {devices.length === 0 ? (
-        <NoGpu nvml={nvml} />
-      ) : (
-        <NvmlNotice nvml={nvml} />
-      )}
+      {devices.length === 0 ? <NoGpu nvml={nvml} /> : <NvmlNotice nvml={nvml} />}
       {compact && <p className="gw-legend">kernel time · memory used</p>}
       <ul className={compact ? 'gw-rows' : 'gw-cards'}>
         {devices.map(device => (
@@ -54,8 +50,8 @@ function NoGpu({ nvml }: { nvml: NvmlState }): React.JSX.Element {
       <p>
         <b>{noGpuHeadline(nvml.state)}</b>
       </p>
-      {nvml.message && <p>{nvml.message}.</p>}
-      {nvml.next_step && <p className="gw-next-step">{nvml.next_step}</p>}
+      {nvml.message && <p>{sentence(nvml.message)}</p>}
+      {nvml.next_step && <p className="gw-next-step">{sentence(nvml.next_step)}</p>}
       <p className="gw-muted">Cells still run and queue on the CPU.</p>
     </div>
   );
@@ -63,7 +59,5 @@ function NoGpu({ nvml }: { nvml: NvmlState }): React.JSX.Element {
 
 /** What is amiss with the driver while devices are listed. */
 function NvmlNotice({ nvml }: { nvml: NvmlState }): React.JSX.Element | null {
-  return nvml.message ? (
-    <Notice tone="warn" text={nvml.message} nextStep={nvml.next_step} />
-  ) : null;
+  return nvml.message ? <Notice tone="warn" text={nvml.message} nextStep={nvml.next_step} /> : null;
 }

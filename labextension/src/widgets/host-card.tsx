@@ -14,7 +14,11 @@ export function HostCard({ host }: { host: HostSample }): React.JSX.Element {
           {cores(host)}
         </span>
       </div>
-      <PercentMeter label="all cores" title="Use of all the host’s cores" reading={host.cpu_util_pct} />
+      <PercentMeter
+        label="all cores"
+        title="Use of all the host’s cores"
+        reading={host.cpu_util_pct}
+      />
       <BytesMeter
         label="host memory"
         title="Host memory that is not available, of what may be used"

@@ -18,7 +18,10 @@ interface IJobProps {
 export function JobItem({ job, now, isCancelling, onCancel }: IJobProps): React.JSX.Element {
   const name = title(job);
   return (
-    <li className={`gw-job${job.mine ? ' gw-job-mine' : ''}`} aria-label={`${name} of ${job.owner}`}>
+    <li
+      className={`gw-job${job.mine ? ' gw-job-mine' : ''}`}
+      aria-label={`${name} of ${job.owner}`}
+    >
       <div className="gw-card-head">
         <span className="gw-job-name gw-ellipsis" title={nameTitle(job)}>
           {name}

@@ -20,7 +20,9 @@ function Meter({ label, title, percent, text, isCompact }: IMeterProps): React.J
   return (
     <div className={`gw-meter${isCompact ? ' gw-compact' : ''}`} title={`${title}\n${text}`}>
       {!isCompact && <span className="gw-meter-label">{label}</span>}
-      <span className={`gw-meter-value${isKnown ? '' : ' gw-muted'}`}>{isKnown ? text : 'n/a'}</span>
+      <span className={`gw-meter-value${isKnown ? '' : ' gw-muted'}`}>
+        {isKnown ? text : 'n/a'}
+      </span>
       {isKnown ? (
         <div
           className="gw-bar"
@@ -31,7 +33,10 @@ function Meter({ label, title, percent, text, isCompact }: IMeterProps): React.J
           aria-valuenow={Math.round(percent)}
           aria-valuetext={text}
         >
-          <div className="gw-bar-fill" style={{ width: `${Math.min(Math.max(percent, 0), 100)}%` }} />
+          <div
+            className="gw-bar-fill"
+            style={{ width: `${Math.min(Math.max(percent, 0), 100)}%` }}
+          />
         </div>
       ) : (
         <div className="gw-bar gw-bar-unknown" role="img" aria-label={`${label}: ${text}`} />

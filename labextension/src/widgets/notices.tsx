@@ -1,6 +1,6 @@
 import React from 'react';
 
-import { formatSpan } from '../model/format';
+import { formatSpan, sentence } from '../model/format';
 import type { Link } from '../model/link';
 
 interface INoticeProps {
@@ -14,8 +14,8 @@ interface INoticeProps {
 export function Notice({ tone, text, nextStep, onRetry }: INoticeProps): React.JSX.Element {
   return (
     <div className={`gw-notice gw-notice-${tone}`}>
-      <p>{text}</p>
-      {nextStep && <p className="gw-next-step">{nextStep}</p>}
+      <p>{sentence(text)}</p>
+      {nextStep && <p className="gw-next-step">{sentence(nextStep)}</p>}
       {onRetry && (
         <button type="button" className="gw-button" onClick={onRetry}>
           Try again

@@ -32,9 +32,16 @@ export function Panel({ lab, onCancel }: IPanelProps): React.JSX.Element {
       <div role="status">
         <LinkNotice link={link} ageS={isOld ? lab.ageS() : null} onRetry={() => lab.retry()} />
         {failure && (
-          <Notice tone="bad" text={failure.message} nextStep={failure.next_step} />
+          <Notice
+            tone="bad"
+            text={failure.message}
+            nextStep={failure.next_step}
+            onRetry={() => lab.retry()}
+          />
         )}
-        {status?.notices.map(text => <Notice key={text} tone="warn" text={text} />)}
+        {status?.notices.map(text => (
+          <Notice key={text} tone="warn" text={text} />
+        ))}
       </div>
       {status && (
         <div className={isOld || failure ? 'gw-old' : undefined}>

@@ -29,10 +29,7 @@ export function QueueSection({ status, cancelling, onCancel }: IQueueProps): Rea
   );
   return (
     <>
-      <Section
-        title="Queue"
-        aside={`${running} running, ${status.jobs.length - running} waiting`}
-      >
+      <Section title="Queue" aside={`${running} running, ${status.jobs.length - running} waiting`}>
         <FilterButtons filter={filter} jobs={status.jobs} onFilter={setFilter} />
         {jobs.length > 0 ? (
           <ul className="gw-jobs">{jobs.map(item)}</ul>

@@ -23,7 +23,10 @@ export function MissingHalfHelp({ onRetry }: IHelpProps): React.JSX.Element {
 }
 
 /** What to do where page and server have different versions. */
-export function MismatchHelp({ software, onRetry }: IHelpProps & { software: string }): React.JSX.Element {
+export function MismatchHelp({
+  software,
+  onRetry
+}: IHelpProps & { software: string }): React.JSX.Element {
   return (
     <Help title="Two versions of GPU Workbench" onRetry={onRetry}>
       <p>

@@ -23,7 +23,7 @@ export class Sidebar extends ReactWidget {
     this.addClass('gw-sidebar');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', 'GPUs and queue');
-    lab.changed.connect(this.draw, this);
+    lab.changed.connect(() => this.draw());
   }
 
   protected override render(): React.JSX.Element {

@@ -13,7 +13,7 @@ export class GpuStatusItem extends ReactWidget {
   ) {
     super();
     this.addClass('gw-status-item');
-    lab.changed.connect(this.update, this);
+    lab.changed.connect(() => this.update());
   }
 
   protected override render(): React.JSX.Element {

@@ -128,7 +128,7 @@ def isolated(place: Path) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("JUPYTER")},
         **{name: str(place / folder) for name, folder in folders.items()},
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 def load_ipython_extension(shell: Any) -> None:
     """Register the magics; nothing is started and nothing heavy is imported yet."""
     from workbench.frontends.magics.lease import LeaseMagics
-    from workbench.frontends.magics.magics import WorkbenchMagics
+    from workbench.frontends.magics.magics import WorkbenchMagics, misplaced_cell_magic
 
     shell.register_magics(WorkbenchMagics, LeaseMagics)
+    shell.register_magic_function(misplaced_cell_magic, "line", "%gpu-schedule")

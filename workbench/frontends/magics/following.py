@@ -47,7 +47,13 @@ class Following:
         self._line = line
         self._feed: queue.SimpleQueue[Happening | _Interrupted] = queue.SimpleQueue()
         self._interrupts = 0
+        self._has_printed = False
         self.view: JobView | None = None
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the user pressed ■."""
+        return self._interrupts > 0
 
     def run(self) -> LeaseEnding:
         """Show the job until it is over and return how it ended.
@@ -70,6 +76,7 @@ class Following:
                         self.view = view
                         self._show()
                     case Printed(line=line):
+                        self._has_printed = True
                         self._publisher.publish(line)
                         if line["kind"] == "progress":
                             self._show()
@@ -87,14 +94,17 @@ class Following:
 
     def _on_interrupt(self) -> None:
         self._interrupts += 1
-        waits = self.view is None or self.view.state in {"queued", "starting"}
-        if self._interrupts == 1 and not waits:
+        if self._interrupts == 1 and self._runs():
             self._line.show("interrupted: keeping the statements that finished before")
             self._background.start(self._session.interrupt(self._job))
             return
         self._background.start(self._session.cancel(self._job, "interrupted by its owner"))
         if self._interrupts > 1:
             raise KeyboardInterrupt
+
+    def _runs(self) -> bool:
+        """Whether the home is up; its output can be here before the controller's word."""
+        return self._has_printed or (self.view is not None and self.view.state == "running")
 
     async def _pump(self) -> None:
         try:

@@ -28,12 +28,27 @@ def plain_errors(function: Callable[..., Any]) -> Any:
     def wrapped(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
+        except SyntaxError as error:
+            raise _shown_syntax_error(arguments[0].shell, error) from None
         except WorkbenchError as error:
             sentence = f"{type(error).__name__}: {error}"
             error._render_traceback_ = lambda: [sentence]  # type: ignore[attr-defined]
             raise error from None
 
     return wrapped
+
+
+def _shown_syntax_error(shell: Any, error: SyntaxError) -> UserError:
+    """Return an error that looks as the cell's own syntax error, without frames of ours.
+
+    IPython adds the frames of the running magic to any SyntaxError; hence another class that has
+    the same name.
+    """
+    kind = type(error)
+    lines = shell.SyntaxTB.structured_traceback(kind, error, [])
+    shown: UserError = type(kind.__name__, (UserError,), {})(str(error))
+    shown._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+    return shown
 
 
 @magics_class
@@ -74,7 +89,7 @@ class WorkbenchMagics(Magics):
         staged, crossing = scheduling.pack(prepared)
         scheduling.submit(prepared, staged, options)
         if options.detach:
-            scheduling.detached[staged.job] = frozenset(prepared.cell.names.writes)
+            scheduling.detached.add(staged.job, frozenset(prepared.cell.names.writes))
             return scheduling.job(staged.job, crossing)
         return scheduling.see_through(prepared, staged, crossing)
 
@@ -127,13 +142,20 @@ class WorkbenchMagics(Magics):
         return self._scheduling.prepare(options, body, first_line=2, filename="<gpu-plan>")
 
 
+def misplaced_cell_magic(_line: str) -> None:
+    """Explain `%%gpu-schedule` below a comment or behind blanks.
+
+    IPython reads it as a line magic of the name `%gpu-schedule` then (ipython/ipython#15312).
+    """
+    raise UsageError(
+        "%%gpu-schedule must be the very first line of its cell: no comment above it, no blanks "
+        "before it. Move the comment below it."
+    )
+
+
 def _check_line_form(code: str) -> None:
     if not code:
         raise UsageError("%gpu-schedule needs code: `y = %gpu-schedule f(x)`, or `%%` above a cell")
-    if code.startswith("%%"):
-        raise UsageError(
-            "%%gpu-schedule must be the cell's first line, without a comment or blanks before it"
-        )
 
 
 def _no_arguments(magic: str, line: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from workbench.advice import Advice, advise
 from workbench.boundary import Crossing, pack
 from workbench.client import Background, Job, JobFailed, KernelSession, Staged
+from workbench.frontends.magics.detached import Detached
 from workbench.frontends.magics.following import Following
 from workbench.frontends.magics.options import Options
 from workbench.frontends.magics.publish import Publisher
@@ -49,7 +50,7 @@ class Scheduling:
         self.shell = shell
         self.background = Background()
         self.session = KernelSession(self._modules)
-        self.detached: dict[str, frozenset[str]] = {}
+        self.detached = Detached(shell)
 
     def prepare(self, options: Options, body: str, *, first_line: int, filename: str) -> Prepared:
         """Read, analyse and place a cell. Nothing is queued, whatever happens.
@@ -123,6 +124,7 @@ class Scheduling:
             background=self.background,
             namespace=self.shell.user_ns,
             crossing=crossing,
+            on_bound=self.detached.bound,
         )
 
     def see_through(self, prepared: Prepared, staged: Staged, crossing: Crossing) -> Any:
@@ -144,18 +146,18 @@ class Scheduling:
         ending = following.run()
         job = self.job(staged.job, crossing)
         try:
-            return self._bind(job, publisher, ending)
+            return self._bind(job, publisher, was_interrupted=following.was_interrupted)
         finally:
             where = units_text(following.view) if following.view else ""
             line.show(_last_words(ending, where))
             publisher.flush()
             job.drop_data()
 
-    def _bind(self, job: Job, publisher: Publisher, ending: LeaseEnding) -> Any:
+    def _bind(self, job: Job, publisher: Publisher, *, was_interrupted: bool) -> Any:
         try:
             changes = job.changes()
         except JobFailed:
-            if ending.outcome == "cancelled":
+            if was_interrupted:
                 raise KeyboardInterrupt from None
             raise
         changes.commit(self.shell.user_ns)
@@ -236,6 +238,7 @@ def source_line(shell: Any, line: str, body: str) -> tuple[str, int]:
     code = ""
     if hasattr(shell, "get_parent"):
         code = str(shell.get_parent().get("content", {}).get("code", ""))
-    if code.endswith(body) and code[: len(code) - len(body)].lstrip("\n").startswith("%%"):
-        return code, code[: len(code) - len(body)].count("\n") + 1
+    head = code.rstrip().removesuffix(body.rstrip())
+    if len(head) < len(code.rstrip()) and head.lstrip("\n").startswith("%%"):
+        return code, head.count("\n") + 1
     return f"%%gpu-schedule {line}\n{body}", 2

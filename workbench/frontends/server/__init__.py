@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from workbench.frontends.server.relay import Connect
 
 LABEXTENSION = Path(__file__).parent / "labextension"
-"""The built browser half; absent in a checkout where npm has not built it."""
+"""Where npm builds the browser half; a wheel carries it to `share/jupyter/labextensions`."""
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
@@ -31,8 +31,7 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(server: ServerApp) -> None:
     """Add the routes; jupyter_server calls this once at start."""
     add_routes(server)
-    half = "" if (LABEXTENSION / "package.json").exists() else "; the browser half is not built"
-    server.log.info("GPU Workbench: routes added, controller not asked yet%s", half)
+    server.log.info("GPU Workbench: ready; the controller is looked for when a page asks")
 
 
 def add_routes(server: ServerApp, connect: Connect | None = None) -> None:

@@ -1,0 +1,255 @@
+"""Plays shim, home and workers for one cell after another, each in a fresh fork of its own.
+
+`python -m tests.graphs.run_stage` reads cases on stdin and writes what became of them on stdout,
+a JSON object a line. Each case runs twice: in order in one namespace, and as a plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import linecache
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from workbench.engines.gate import Gate
+from workbench.engines.local import cpu_worker_count, fork_cpu_workers
+from workbench.graphs import dask_edge
+from workbench.graphs.cell import Cell, parse_source
+from workbench.graphs.executable import executable
+from workbench.graphs.plan import make_plan
+from workbench.graphs.run import PlanRun, Workers
+from workbench.graphs.run_files import RunFiles
+from workbench.protocol.job_files import CellSpec, write_spec
+
+FILENAME = "<ipython-input-1-cell>"
+SETUP = "<ipython-input-0-setup>"
+
+
+def main() -> None:
+    dask_edge.prepare()
+    assert len(list(Path("/proc/self/task").iterdir())) == 1, "only one thread may fork"
+    for line in sys.stdin:
+        case = json.loads(line)
+        in_order = _in_fork(lambda: _run(case, _in_order))  # noqa: B023  (called at once)
+        planned = _in_fork(lambda: _as_shim(case))  # noqa: B023  (as above)
+        print(json.dumps({"in_order": in_order, "planned": planned}), flush=True)
+
+
+def _in_fork(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        try:
+            result = call()
+        except BaseException:  # noqa: BLE001  (the test sees it)
+            result = {"stage_failed": traceback.format_exc()}
+        with os.fdopen(write, "w") as file:
+            json.dump(result, file)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        text = file.read()
+    _, status = os.waitpid(pid, 0)
+    return json.loads(text) if text else {"died": os.waitstatus_to_exitcode(status)}
+
+
+def _as_shim(case: dict[str, Any]) -> dict[str, Any]:
+    """Fork the workers, be the home, and see that every worker ends."""
+    job = Path(tempfile.mkdtemp(prefix="wbrun"))
+    count = cpu_worker_count(case.get("width", 4), case.get("cores", 2))
+    gate = None
+    if count:
+        me = os.getpid()
+        gate = fork_cpu_workers(
+            count,
+            job,
+            enter=lambda: _enter(me),
+            work=lambda name: _work(case, RunFiles(job), name),
+        )
+        gate.keep_home_side()
+    try:
+        result = _run(
+            case, lambda cell, namespace, say: _planned(case, job, gate, cell, namespace, say)
+        )
+        if gate is not None:
+            os.close(gate.fileno())
+        if "interrupt_after" in case:  # The shim ends whoever still computes.
+            for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+                os.kill(int(child), signal.SIGTERM)
+        exits = []
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                exits.append(os.waitstatus_to_exitcode(os.wait()[1]))
+        logs = {path.name: path.read_text() for path in job.glob("dask/*.log")}
+        started = RunFiles(job).scheduler.exists()
+        return result | {"worker_exits": sorted(exits), "dask_started": started, "logs": logs}
+    finally:
+        shutil.rmtree(job)
+
+
+def _enter(parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert os.getppid() == parent
+
+
+def _work(case: dict[str, Any], files: RunFiles, name: str) -> None:
+    if marks := case.get("kill"):
+        threading.Thread(target=_die_at, args=(files.running(name), marks), daemon=True).start()
+    dask_edge.serve(files, name)
+
+
+def _die_at(running: Path, marks: list[str]) -> NoReturn:
+    """Be killed as soon as this worker computes one of these attempts."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            if running.read_text() in marks:
+                os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def _run(case: dict[str, Any], run: Callable[..., list[str]]) -> dict[str, Any]:
+    """Run setup and cell, and describe everything that can be seen afterwards."""
+    work = tempfile.mkdtemp(prefix="wbcell")
+    os.chdir(work)
+    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    warnings.resetwarnings()
+    namespace: dict[str, Any] = {"__name__": "__main__", "TMP": "."}
+    vars(sys.modules["__main__"]).update(__name__="__main__")
+    lines: list[dict[str, Any]] = []
+
+    def say(kind: str, **fields: Any) -> None:
+        lines.append({"kind": kind, **fields})
+        if kind == "committed" and case.get("interrupt_after") == fields["index"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    setup = case.get("setup", "")
+    linecache.cache[SETUP] = (len(setup), None, setup.splitlines(keepends=True), SETUP)
+    exec(compile(setup, SETUP, "exec", dont_inherit=True), namespace)
+    cell = parse_source(case["cell"], raw=case["cell"], first_line=2, filename=FILENAME)
+    error: BaseException | None = None
+    shown: list[Any] = []
+    try:
+        shown = run(cell, namespace, say)
+    except BaseException as raised:  # noqa: BLE001  (whatever the cell raised)
+        error = raised
+    probe = None
+    if "probe" in case:
+        probe = repr(eval(case["probe"], namespace))
+    names = {
+        name: _describe(value) for name, value in namespace.items() if not name.startswith("__")
+    }
+    files = {str(path): path.read_text() for path in Path().rglob("*") if path.is_file()}
+    shutil.rmtree(work)
+    return {
+        "names": names,
+        "probe": probe,
+        "shown": [repr(one) for one in shown],
+        "stdout": sys.stdout.getvalue(),
+        "stderr": sys.stderr.getvalue(),
+        "files": files,
+        "error": None if error is None else _error(error),
+        "lines": lines,
+    }
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, type):
+        return f"class {value.__qualname__}"
+    if callable(value):
+        return f"callable {getattr(value, '__name__', type(value).__name__)}"
+    if type(value).__repr__ is object.__repr__:
+        return f"{type(value).__qualname__} {vars(value)!r}"
+    return f"{type(value).__qualname__} {value!r}"
+
+
+def _error(error: BaseException) -> dict[str, Any]:
+    chain = []
+    one: BaseException | None = error
+    while one is not None:
+        frames = [
+            [frame.name, frame.lineno]
+            for frame in traceback.extract_tb(one.__traceback__)
+            if frame.filename in {FILENAME, SETUP}
+        ]
+        chain.append({"type": type(one).__name__, "text": str(one), "frames": frames})
+        one = one.__cause__ or one.__context__
+    return {"chain": chain}
+
+
+def _in_order(cell: Cell, namespace: dict[str, Any], _: Callable[..., None]) -> list[Any]:
+    return _loop(cell, namespace, iter(range(len(cell.statements))), [])
+
+
+def _planned(
+    case: dict[str, Any],
+    job: Path,
+    gate: Gate | None,
+    cell: Cell,
+    namespace: dict[str, Any],
+    say: Callable[..., None],
+) -> list[Any]:
+    plan = make_plan(cell, namespace, split="auto", cores_available=2)
+    spec = CellSpec(
+        protocol=1,
+        job="0" * 32,
+        session="s",
+        source=case["cell"],
+        raw=case["cell"],
+        filename=FILENAME,
+        first_line=2,
+        execution_count=1,
+        split="auto",
+        plan=msgspec.to_builtins(plan),
+    )
+    write_spec(job, spec)
+    for node in plan.nodes:
+        say("node", id=node.id, node=node.kind.value, inline=node.inline)
+    shown: list[Any] = []
+
+    def committed(index: int, value: Any) -> None:
+        say("committed", index=index)
+        if cell.statements[index].last_expr and value is not None:
+            shown.append(value)
+
+    workers = None
+    if gate is not None:
+        workers = Workers(files=RunFiles(job), crews={False: gate}, uses_gpu=lambda _: False)
+    run = PlanRun(executable(plan, cell), namespace, workers=workers, committed=committed, say=say)
+    return _loop(cell, namespace, run.steps(), shown)
+
+
+def _loop(
+    cell: Cell, namespace: dict[str, Any], steps: Iterator[int], shown: list[Any]
+) -> list[Any]:
+    try:
+        for index in steps:
+            statement = cell.statements[index]
+            if statement.last_expr:
+                value = eval(cell.compile(statement.node.value, "eval"), namespace)
+                if value is not None:
+                    shown.append(value)
+            else:
+                exec(cell.compile(statement.node), namespace)
+    finally:
+        if hasattr(steps, "close"):
+            steps.close()
+    return shown
+
+
+if __name__ == "__main__":
+    main()

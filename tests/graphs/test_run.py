@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.graphs.run_cases import CASES, NUMBERS, SLOW
+
+SPLIT_CELLS = json.loads((Path(__file__).parent / "data/split_cells.json").read_text())
+SEEN = ("names", "probe", "shown", "stdout", "stderr", "files", "error")
+SENT = {name for name in CASES if name not in {"no item"}}
+
+
+class Stage:
+    """A process that runs cells both ways, see `run_stage.py`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def run(self, **case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run a cell in order and as a plan."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(case) + "\n")
+        self._process.stdin.flush()
+        both = json.loads(self._process.stdout.readline())
+        for one in both.values():
+            assert "stage_failed" not in one, one["stage_failed"]
+        return both["in_order"], both["planned"]
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.graphs.run_stage"],
+        env=os.environ | single,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield Stage(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def lines(run: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [line for line in run["lines"] if line["kind"] == kind]
+
+
+def seen(run: dict[str, Any]) -> dict[str, Any]:
+    return {name: run[name] for name in SEEN}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planned_cell_is_as_in_order(stage: Stage, name: str) -> None:
+    in_order, planned = stage.run(**CASES[name])
+    assert seen(planned) == seen(in_order)
+    assert set(planned["worker_exits"]) <= {0}
+    assert not lines(planned, "progress"), "nothing was left to the home unforeseen"
+    if name in SENT:
+        assert lines(planned, "place"), "nothing ran on a worker"
+
+
+@pytest.mark.parametrize(
+    "name", [f"{kind} {name}" for kind, some in SPLIT_CELLS.items() for name in some]
+)
+def test_a_collected_cell_is_as_in_order(stage: Stage, name: str) -> None:
+    kind, key = name.split()
+    in_order, planned = stage.run(cell="\n".join(SPLIT_CELLS[kind][key]))
+    assert seen(planned) == seen(in_order)
+    assert not lines(planned, "progress")
+
+
+def test_a_cell_of_barriers_starts_no_dask(stage: Stage) -> None:
+    _, planned = stage.run(cell="print(1)\nprint(2)")
+    assert planned["stdout"] == "1\n2\n"
+    assert not planned["dask_started"]
+    assert planned["worker_exits"] == [0, 0]
+
+
+def test_one_task_starts_no_dask(stage: Stage) -> None:
+    _, planned = stage.run(setup=SLOW, cell="a = slow(1)\nprint(a)")
+    assert not planned["dask_started"]
+
+
+def test_without_workers_the_home_runs_every_statement(stage: Stage) -> None:
+    in_order, planned = stage.run(setup=NUMBERS, cell="ys = [slow(x) for x in data]", cores=1)
+    assert seen(planned) == seen(in_order)
+    assert planned["worker_exits"] == []
+
+
+def test_items_run_in_several_processes(stage: Stage) -> None:
+    _, planned = stage.run(setup=SLOW, cell="ys = [slow(x) for x in range(100)]")
+    places = lines(planned, "place")
+    assert len(places) == 8
+    assert {place["where"] for place in places} == {"worker-0", "worker-1"}
+    assert all(place["start_unix_s"] <= place["end_unix_s"] for place in places)
+
+
+LOOP = "out = []\nfor x in range(8):\n    y = slow(x)\n    out.append(y)\nafter = len(out)"
+
+
+def test_a_part_whose_worker_is_killed_is_run_again(stage: Stage) -> None:
+    in_order, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1"])
+    assert seen(planned) == seen(in_order)
+    assert planned["worker_exits"] == [-9, 0]
+    (told,) = lines(planned, "progress")
+    assert "line 3, items 3 to 3 again" in told["what"]
+
+
+def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
+    _, planned = stage.run(setup=SLOW, cell=LOOP, cores=3, kill=["1-2-1", "1-2-2"])
+    assert planned["worker_exits"] == [-9, -9, 0]
+    (error,) = planned["error"]["chain"]
+    assert error["type"] == "WorkerLost"
+    assert "line 3, items 3 to 3" in error["text"]
+    assert planned["names"]["out"] == "list [0, 1999000]"
+    assert planned["names"]["x"] == "int 2"
+    assert "after" not in planned["names"]
+
+
+def test_what_killed_every_worker_is_not_run_in_the_home(stage: Stage) -> None:
+    _, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1", "1-2-2"])
+    assert planned["worker_exits"] == [-9, -9]
+    assert planned["error"]["chain"][0]["type"] == "WorkerLost"
+    assert planned["names"]["out"] == "list [0, 1999000]"
+
+
+def test_where_no_worker_is_left_the_home_goes_on(stage: Stage) -> None:
+    in_order, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1", "1-5-1"])
+    assert seen(planned) == seen(in_order)
+    assert planned["worker_exits"] == [-9, -9]
+
+
+def test_an_interrupt_keeps_what_was_committed(stage: Stage) -> None:
+    cell = "a = slow(1)\nb = slow(2)\nys = [slow(x) for x in range(10**5)]\nafter = 1"
+    _, planned = stage.run(setup=SLOW, cell=cell, interrupt_after=0)
+    assert planned["error"]["chain"][0]["type"] == "KeyboardInterrupt"
+    assert planned["names"]["a"] == "int 1999000"
+    assert not {"ys", "after"} & set(planned["names"])
+    assert planned["worker_exits"] in ([-15, -15], [-15, 0], [0, 0])
