@@ -239,12 +239,17 @@ class Lab:
         ending = await self.controller.over(lease)
         return Ran(self.jobs / job, ending)
 
+    async def ready(self, job: str) -> None:
+        """Wait until the cell has printed a line that begins with READY."""
+        find = lambda: re.search(r"^READY.*\n", self.ran(job).text(), re.MULTILINE)  # noqa: E731
+        await until(find, "READY")
+
     async def begin(self, source: str, **names: Any) -> tuple[str, str, int]:
         """Stage and grant a cell that prints READY; return job, lease and shim when it has."""
         job = await self.stage(source, **names)
         lease = await self.controller.grant(job)
         shim = await self.controller.running(lease)
-        await until(lambda: "READY" in Ran(self.jobs / job).text(), "READY")
+        await self.ready(job)
         return job, lease, shim
 
 

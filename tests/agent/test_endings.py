@@ -132,7 +132,7 @@ async def test_a_gpu_lease_shows_its_gpus_and_holds_their_locks_to_the_end(lab: 
     source = "import os, time\nprint('READY', os.environ['CUDA_VISIBLE_DEVICES'])\ntime.sleep(600)"
     job = await lab.stage(source)
     lease = await lab.controller.grant(job, gpus=uuids)
-    await lab.until(lambda: "READY" in lab.ran(job).text())
+    await lab.ready(job)
     assert lab.ran(job).text().split()[1] == ",".join(uuids)
     for uuid in uuids:
         with socket.socket(socket.AF_UNIX) as asker:
@@ -159,7 +159,7 @@ async def test_the_holder_of_a_lock_answers_any_number_of_questions(lab: Lab) ->
     uuid = f"GPU-{os.getpid()}-4"
     job = await lab.stage("print('READY')\nimport time; time.sleep(600)")
     lease = await lab.controller.grant(job, gpus=[uuid])
-    await lab.until(lambda: "READY" in lab.ran(job).text())
+    await lab.ready(job)
     for _ in range(600):
         with socket.socket(socket.AF_UNIX) as asker:
             asker.connect(f"\0gpu-workbench/{uuid}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.agent.lab import Lab, MakeLab
 from workbench.agent.process import MARK, read_stat
@@ -66,7 +67,7 @@ class Ticket:
         return any(one.lease == self.lease for one in self.lab.controller.confirmed)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def ticket(lab: Lab) -> Ticket:
     one = Ticket(lab)
     await one.stage()
@@ -140,6 +141,7 @@ async def test_a_cell_is_no_kernel(lab: Lab) -> None:
     assert "is not a kernel's" in refused.message
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_agent_that_comes_back_says_whether_the_kernel_runs(
     make_lab: MakeLab, kernel: subprocess.Popen[bytes]
 ) -> None:

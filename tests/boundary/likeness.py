@@ -94,7 +94,10 @@ class Likeness:
             return
         elif not hasattr(one, "__dict__") and not hasattr(type(one), "__slots__"):
             self.compare_states(one, other, path)
-        if hasattr(one, "__dict__") and not isinstance(one, BaseException):
+        if hasattr(one, "param_groups"):  # A torch optimizer leaves the rest out when pickled.
+            for name in ("state", "param_groups", "defaults"):
+                self.compare(getattr(one, name), getattr(other, name), f"{path}.{name}")
+        elif hasattr(one, "__dict__") and not isinstance(one, BaseException):
             self.compare(one.__dict__, other.__dict__, f"{path}.__dict__")
         for cls in type(one).__mro__:
             for name in cls.__dict__.get("__slots__", ()):

@@ -15,7 +15,7 @@ import numpy as np  # noqa: F401  (so that it is loaded before the process's sta
 
 from tests.boundary.likeness import difference
 from workbench.boundary import Changes, Crossing, pack, stage
-from workbench.boundary.process_state import arrive, capture
+from workbench.boundary.process_state import arrive, capture, changed_since
 
 
 class FarSide:
@@ -148,6 +148,6 @@ def check_as_in_order(notebook: Notebook, before: str, cell: str, *, lost: str =
         (notebook.world.visible(), notebook.world.held, notebook.world.error),
     )
     assert not found, found
-    assert capture() == state_in_order
+    assert changed_since(state_in_order) == {}
     arrive(state)
     return changes

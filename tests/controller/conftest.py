@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,10 +17,9 @@ __all__ = ["nvml_stub", "place", "stub_libraries"]
 @pytest_asyncio.fixture
 async def place() -> AsyncIterator[Place]:
     """A place for one controller; its path is short, as a socket's must be."""
-    root = Path(tempfile.mkdtemp(prefix="wb-"))
-    one = Place(root)
-    try:
-        yield one
-    finally:
-        await one.close()
-        shutil.rmtree(root)
+    with tempfile.TemporaryDirectory(prefix="wb-") as root:
+        one = Place(Path(root))
+        try:
+            yield one
+        finally:
+            await one.close()

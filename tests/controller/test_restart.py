@@ -6,7 +6,9 @@ import json
 import signal
 import sqlite3
 
-from tests.controller.running import Place
+import pytest
+
+from tests.controller.running import Place, Refused
 from workbench.controller.agents import RESEND_S
 from workbench.protocol.messages import Cancel, HeldLease, LeaseConfirmed, LeaseEnding
 
@@ -222,3 +224,5 @@ async def test_simulated_gpus_are_gone_when_nobody_simulates_any_more(place: Pla
     client = await place.peer()
     await place.agent()
     assert "not simulated any more" in (await client.job(job)).reason
+    with pytest.raises(Refused, match="NeverFits: .* no GPU on this host"):
+        await client.submit(gpus=1)

@@ -132,3 +132,11 @@ def test_a_repeated_submission_is_not_checked_again_after_the_host_shrank() -> N
 def test_a_job_before_the_host_was_seen_is_the_drivers_mistake() -> None:
     with pytest.raises(IllegalEvent, match="before the host was seen"):
         Scheduler(Fifo()).handle(submitted(0, "a", ALICE))
+
+
+def test_a_simulated_gpu_that_was_taken_away_does_not_come_back_by_itself() -> None:
+    lab = Lab()
+    lab.send(seen(0, 7, simulated=True))
+    lab.lose(7, missing=True)
+    with pytest.raises(NeverFits, match="there is no GPU on this host"):
+        lab.submit("a", gpus=1)

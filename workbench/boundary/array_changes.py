@@ -98,7 +98,8 @@ def _items_difference(value: Array, before: Any) -> Any:
 def put_items(value: Array, state: tuple[Any, ...]) -> None:
     """Overwrites an array's items, wherever it keeps them."""
     was_writeable = value.flags.writeable
-    value.flags.writeable = True
+    if not was_writeable:
+        value.flags.writeable = True
     plain = np.asarray(value)
     items, *order = state
     if order:
@@ -107,7 +108,8 @@ def put_items(value: Array, state: tuple[Any, ...]) -> None:
     else:
         for index, item in zip(np.ndindex(value.shape), items, strict=True):
             plain[index] = item
-    value.flags.writeable = was_writeable
+    if not was_writeable:
+        value.flags.writeable = False
 
 
 def _order(value: Array) -> str:

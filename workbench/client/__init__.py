@@ -1,14 +1,20 @@
 """The only door to controller and agent. Read `controller.py`, then `session.py`.
 
-Everything is asynchronous; `background.py` is the thin sync face that notebooks use.
+Everything is asynchronous; `background.py` is the thin sync face that notebooks use. What needs
+pickling (`Job`) is loaded when first asked for, so that the command line starts quickly.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from workbench.client.agent import AgentClient
 from workbench.client.background import Background
 from workbench.client.controller import ControllerClient
-from workbench.client.job import Job, JobFailed
 from workbench.client.session import KernelSession, Staged
 from workbench.core.errors import BugError, NeverFits, PeerError, UserError, WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.client.job import Job, JobFailed
 
 __all__ = [
     "AgentClient",
@@ -24,3 +30,10 @@ __all__ = [
     "UserError",
     "WorkbenchError",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `Job` and `JobFailed` when they are first asked for."""
+    if name in {"Job", "JobFailed"}:
+        return getattr(importlib.import_module("workbench.client.job"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
 from workbench.core.events import CancelRequested, Event, JobSubmitted
-from workbench.core.model import Request
+from workbench.core.model import DeviceStatus, Request
 from workbench.core.placement import is_large_enough
 from workbench.core.spelling import count, spell_bytes
 from workbench.core.state import Device, State
@@ -69,7 +69,7 @@ def _check_host(state: State, request: Request) -> None:
 def _check_gpus(state: State, request: Request) -> None:
     if request.gpus == 0:
         return
-    devices = list(state.devices.values())
+    devices = [gpu for gpu in state.devices.values() if _may_come_back(gpu)]
     pools = [[gpu for gpu in devices if gpu.simulated is simulated] for simulated in (False, True)]
     pool = max(pools, key=lambda gpus: (_count_large(gpus, request), len(gpus)))
     if not pool:
@@ -78,6 +78,11 @@ def _check_gpus(state: State, request: Request) -> None:
     large = _count_large(pool, request)
     if large < request.gpus:
         raise _too_much_gpu(pool, request, large)
+
+
+def _may_come_back(gpu: Device) -> bool:
+    """Whether a job may wait for this GPU: a real one may return, a simulated one was taken away."""
+    return not (gpu.simulated and gpu.status is DeviceStatus.MISSING)
 
 
 def _count_large(gpus: list[Device], request: Request) -> int:
