@@ -147,7 +147,11 @@ class Likeness:
 
     def compare_arrays(self, one: Any, other: Any, path: str) -> None:
         self.arrays.append((path, one, other))
-        if (one.dtype, one.shape, one.flags.writeable) != (other.dtype, other.shape, other.flags.writeable):
+        if (one.dtype, one.shape, one.flags.writeable) != (
+            other.dtype,
+            other.shape,
+            other.flags.writeable,
+        ):
             self.found.append(f"{path}: {one.dtype, one.shape} is not {other.dtype, other.shape}")
         elif one.dtype.hasobject:
             self.compare(one.tolist(), other.tolist(), path)
@@ -157,7 +161,9 @@ class Likeness:
     def compare_tensors(self, one: Any, other: Any, path: str) -> None:
         mine, others = one.detach(), other.detach()
         if (mine.dtype, mine.shape, mine.stride()) != (others.dtype, others.shape, others.stride()):
-            self.found.append(f"{path}: {mine.dtype, mine.shape} is not {others.dtype, others.shape}")
+            self.found.append(
+                f"{path}: {mine.dtype, mine.shape} is not {others.dtype, others.shape}"
+            )
         elif not bool(((mine == others) | (mine != mine)).all()):
             self.found.append(f"{path}: {one!r} is not {other!r}")
         if one.requires_grad != other.requires_grad and one.is_leaf:
@@ -168,7 +174,9 @@ class Likeness:
             self.arrays.append((path, mine.numpy(), others.numpy()))
 
     def compare_frames(self, one: Any, other: Any, path: str) -> None:
-        if not one.equals(other) or str(getattr(one, "dtypes", "")) != str(getattr(other, "dtypes", "")):
+        if not one.equals(other) or str(getattr(one, "dtypes", "")) != str(
+            getattr(other, "dtypes", "")
+        ):
             self.found.append(f"{path}:\n{one}\nis not\n{other}")
         if hasattr(one, "attrs"):
             self.compare(one.attrs, other.attrs, f"{path}.attrs")

@@ -14,31 +14,60 @@ from tests.boundary.two_sides import Notebook
 from workbench.boundary import CannotCross, pack
 
 CASES = {
-    "an_open_file": ("f = open(TMP + '/x', 'w')", "f (_io.TextIOWrapper) is an open file. Close it"),
+    "an_open_file": (
+        "f = open(TMP + '/x', 'w')",
+        "f (_io.TextIOWrapper) is an open file. Close it",
+    ),
     "a_file_deep_inside": (
-        "cfg = {'log': [1, {'f': open(TMP + '/x', 'w')}]}", "cfg['log'][1]['f'] (_io.TextIOWrapper) is an open file"),
+        "cfg = {'log': [1, {'f': open(TMP + '/x', 'w')}]}",
+        "cfg['log'][1]['f'] (_io.TextIOWrapper) is an open file",
+    ),
     "a_file_in_an_attribute": (
-        "class C: pass\nc = C()\nc.out = open(TMP + '/x', 'w')", "c.out (_io.TextIOWrapper) is an open file"),
+        "class C: pass\nc = C()\nc.out = open(TMP + '/x', 'w')",
+        "c.out (_io.TextIOWrapper) is an open file",
+    ),
     "a_file_in_a_closure": (
         "def make():\n    out = open(TMP + '/x', 'w')\n    return lambda: out\nf = make()",
-        "f's variable 'out' (_io.TextIOWrapper) is an open file"),
+        "f's variable 'out' (_io.TextIOWrapper) is an open file",
+    ),
     "a_name_that_only_a_function_reads": (
-        "out = open(TMP + '/x', 'w')\ndef f(): return out", "out (_io.TextIOWrapper) is an open file"),
+        "out = open(TMP + '/x', 'w')\ndef f(): return out",
+        "out (_io.TextIOWrapper) is an open file",
+    ),
     "a_lock": ("import threading\nx = [threading.Lock()]", "x[0] (_thread.lock) is a lock"),
     "a_thread": ("import threading\nt = threading.Thread()", "t (threading.Thread) is a thread"),
     "a_socket": ("import socket\ns = socket.socket()", "s (socket.socket) is a socket. Connect"),
     "a_generator": ("g = (i for i in ())", "g (builtins.generator) is a suspended computation"),
     "a_list_iterator": ("it = iter([1])", "it (builtins.list_iterator) is an iterator"),
-    "an_itertools_object": ("import itertools\nd = {'n': itertools.count()}", "d['n'] (itertools.count) is an iterator"),
+    "an_itertools_object": (
+        "import itertools\nd = {'n': itertools.count()}",
+        "d['n'] (itertools.count) is an iterator",
+    ),
     "a_zip": ("z = zip([1], [2])", "z (builtins.zip) is an iterator"),
-    "a_memoryview": ("m = memoryview(b'abc')", "m (builtins.memoryview) is a view of this process's memory"),
-    "a_module_made_at_run_time": ("import types\nm = types.ModuleType('m')", "m (builtins.module) is a module that was made"),
-    "a_weak_reference": ("import weakref\nclass C: pass\nc = C()\nw = weakref.ref(c)", "w (weakref.ReferenceType) is a weak"),
-    "a_record_of_an_array": ("import numpy as np\nv = np.zeros(2, dtype=[('x', 'i4')])[0]", "v (numpy.void) is one record"),
+    "a_memoryview": (
+        "m = memoryview(b'abc')",
+        "m (builtins.memoryview) is a view of this process's memory",
+    ),
+    "a_module_made_at_run_time": (
+        "import types\nm = types.ModuleType('m')",
+        "m (builtins.module) is a module that was made",
+    ),
+    "a_weak_reference": (
+        "import weakref\nclass C: pass\nc = C()\nw = weakref.ref(c)",
+        "w (weakref.ReferenceType) is a weak",
+    ),
+    "a_record_of_an_array": (
+        "import numpy as np\nv = np.zeros(2, dtype=[('x', 'i4')])[0]",
+        "v (numpy.void) is one record",
+    ),
     "a_mapped_array": (
-        "import numpy as np\nm = np.memmap(TMP + '/x', dtype='u1', mode='w+', shape=3)", "m (numpy.memmap) is a view of a file"),
+        "import numpy as np\nm = np.memmap(TMP + '/x', dtype='u1', mode='w+', shape=3)",
+        "m (numpy.memmap) is a view of a file",
+    ),
     "own_pickling_that_fails": (
-        "class C:\n    def __reduce__(self): raise KeyError('no')\nc = [C()]", "c[0] (__main__.C) cannot be pickled: 'no'"),
+        "class C:\n    def __reduce__(self): raise KeyError('no')\nc = [C()]",
+        "c[0] (__main__.C) cannot be pickled: 'no'",
+    ),
 }
 
 
@@ -71,7 +100,9 @@ def test_names_that_are_not_there_are_left_out(notebook: Notebook) -> None:
 
 
 def test_what_the_shell_gives_every_home_is_left_out(notebook: Notebook) -> None:
-    shell = types.new_class("Shell", exec_body=lambda body: body.update(__module__="ipykernel.zmqshell"))
+    shell = types.new_class(
+        "Shell", exec_body=lambda body: body.update(__module__="ipykernel.zmqshell")
+    )
     notebook.world.names.update(get_ipython=shell(), quit=5)
     with notebook.world.active():
         assert pack(notebook.world.names, ["get_ipython", "quit", "__name__"]).names == ["quit"]

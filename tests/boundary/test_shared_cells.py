@@ -22,7 +22,11 @@ STAYS = {"with_file": {2: "f", 3: ""}, "iterator": {1: "it", 2: "it"}}
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # One cell leaves a file open.
 @pytest.mark.parametrize(("statements", "cut"), CUTS)
 def test_a_cell_cut_in_two_gives_what_it_gives_whole(
-    notebook: Notebook, tmp_path: Path, request: pytest.FixtureRequest, statements: list[str], cut: int
+    notebook: Notebook,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    statements: list[str],
+    cut: int,
 ) -> None:
     name = request.node.callspec.id.rsplit("-", 1)[0]
     before = "\n".join([f"TMP = {str(tmp_path)!r}", *statements[:cut]])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
 
 import pytest
 
-from tests.controller.running import Place, Refused
+from tests.controller.running import Peer, Place, Refused
 from workbench.controller.agents import RESEND_S
 from workbench.protocol.messages import Cancel, HeldLease, LeaseConfirmed, LeaseEnding
+from workbench.protocol.telemetry import DeviceSample
 
 
 async def test_after_a_kill_the_same_jobs_have_the_same_leases_and_limits(place: Place) -> None:
@@ -215,14 +217,33 @@ async def test_after_a_reboot_no_lease_is_left_and_waiting_jobs_wait_on(place: P
     assert (await agent.grant()).job == waits
 
 
-async def test_simulated_gpus_are_gone_when_nobody_simulates_any_more(place: Place) -> None:
+async def test_simulated_gpus_are_gone_once_the_simulation_was_told_to_stop(place: Place) -> None:
     await place.simulate(1)
     client = await place.peer()
     job = await client.submit(gpus=1)
-    place.kill()
+    place.process.send_signal(signal.SIGTERM)
+    place.process.communicate()
     await place.start()
     client = await place.peer()
     await place.agent()
     assert "not simulated any more" in (await client.job(job)).reason
-    with pytest.raises(Refused, match="NeverFits: .* no GPU on this host"):
+    with pytest.raises(Refused, match=r"NeverFits: .* no GPU on this host"):
         await client.submit(gpus=1)
+
+
+async def test_a_killed_simulation_is_simulated_again(place: Place) -> None:
+    await place.simulate(2)
+    client = await place.peer()
+    before = [device.uuid for device in await devices(client)]
+    place.kill()
+    await place.start()
+    client = await place.peer()
+    after = await devices(client)
+    assert [device.uuid for device in after] == before
+    assert all(device.simulated for device in after)
+
+
+async def devices(client: Peer) -> tuple[DeviceSample, ...]:
+    while (sample := (await client.status()).sample) is None:
+        await asyncio.sleep(0.05)
+    return sample.devices

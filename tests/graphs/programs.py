@@ -40,12 +40,34 @@ def counts(v):
         found[one % 2] = found.get(one % 2, 0) + one
     return found
 def reads_p(v): return sum(p) + v
+def first_of(v): return first([v, 5])
 def walks(v):
     total = 0
+    v = min(v, 20)
     while v > 0:
         v = v - 1
         total += v
     return total
+"""
+HIDDEN = """
+def hidden(v):
+    v.append(9)
+    p.append(8)
+    x[0] = 7
+def hidden_rebinds(v):
+    global k, q
+    k, q = v, p
+    d[0] = v
+class Loud:
+    def __repr__(self): return "Loud"
+    def __add__(self, other):
+        print("adds")
+        return other
+    __radd__ = __add__
+    def __mul__(self, other):
+        p.append(1)
+        return 1
+def hidden_loud(v): v[0] = Loud()
 """
 FUNCTIONS = [
     "double", "reads_i", "grows", "keeps", "sets_j", "same", "first", "counts", "reads_p", "walks"
@@ -108,6 +130,45 @@ COMPOUND = [
 ]  # fmt: skip
 
 
+# Statements that seldom fail and keep every name's kind: what runs beside one another, and what
+# comes between, is dense here.
+GENTLE = [
+    "{i} = {n}", "{i} = sum({p})", "{i} = {f}({j})", "{i} = max({i}, {j}) + 1", "{x} = {y} * 2",
+    "{x} = np.sort({y})", "{i} = float(np.sum({x}))", "{p} = [{f}(v) for v in {q}]",
+    "{p} = [{f}(v) + {i} for v in range(3)]", "{p} = sorted({q})", "{p} = [{i}, {j}, {n}]",
+    "{i} = sum({f}(v) for v in {p})", "{i} = len({p}) + {d}.get({n}, 0)", "{x} = np.ones({n} + 1)",
+    "{d} = {{v: {f}(v) for v in range(3)}}", "{x} = {y}.copy()", "{i} = int({x}.max())",
+]  # fmt: skip
+BETWEEN = [
+    "{p} = {q}", "{p}.append({n})", "{p}.append({i})", "{p}[0] = {i}", "{x} = {y}", "{x}[0] = {n}",
+    "{x} = {y}[:2]", "{x} += 1", "{d} = {d2}", "{d}[{n}] = {i}", "{i} += 1", "print({i}, {p})",
+    "for v in range(3): {p}.append({f}(v))", "for v in range(3): {d}[v] = {f}(v)",
+    "for v in range(3): {i} += {f}(v)", "for v in {p}[:3]: {i} += {f}(v)",
+    "for {i} in range(3):\n    {j} = {f}({i})\n    {p}.append({j})",
+    "for v in range(2):\n    {i} = {f}(v) + {j}\n    {p}.append({i})",
+    "for v in range(3): {p}.append(reads_p(v))", "for v in range(3): {i} += {f}({i})",
+    "def double(v): return v + {i}", "def double(v): return v + len({p})", *["hidden({p})", "hidden_rebinds({n})", "hidden_loud({p})"] * 3, "grows({p})", "if {i} > 2: {p}.append({n})",
+    "if {i} > {j}: {p} = {q}", "{i}, {j} = {j}, {i}", "del {p}[0]", "{x}.sort()",
+]  # fmt: skip
+
+
+@st.composite
+def gentle(draw: Any) -> str:
+    def one(pool: list[str]) -> str:
+        return draw(st.sampled_from(pool))
+
+    template = draw(st.one_of(st.sampled_from(GENTLE), st.sampled_from(BETWEEN)))
+    return template.format(
+        i=one(NUMBERS), j=one(NUMBERS), p=one(["p", "q", "r"]), q=one(["p", "q", "r"]),
+        x=one(ARRAYS), y=one(ARRAYS), d=one(DICTS), d2=one(DICTS), n=draw(st.integers(0, 4)),
+        f=one(["double", "reads_i", "reads_p", "first_of", "walks", "sets_j"]),
+    )  # fmt: skip
+
+
+def gentle_programs() -> st.SearchStrategy[str]:
+    return st.lists(gentle(), min_size=3, max_size=10).map("\n".join)
+
+
 def statements() -> st.SearchStrategy[str]:
     return st.one_of(filled(PURE), filled(PURE), filled(CHANGING), filled(COMPOUND))
 
@@ -130,6 +191,7 @@ def namespace(start: tuple[int, ...]) -> dict[str, Any]:
     lines = LIVE.splitlines(keepends=True)
     linecache.cache[FILENAME] = (len(LIVE), None, lines, FILENAME)
     exec(compile(LIVE, FILENAME, "exec"), made)
+    exec(compile(HIDDEN, "<no source>", "exec"), made)
     p = [3, 1, 2]
     made["p"], made["q"] = p, (p if alias_lists == 1 else [2, 0])
     made["r"] = made["q"] if alias_lists == 2 else [1]
@@ -137,6 +199,7 @@ def namespace(start: tuple[int, ...]) -> dict[str, Any]:
     made["x"], made["y"] = x, (x[1:] if alias_arrays == 1 else np.ones(3))
     made["z"] = x if alias_arrays == 2 else np.zeros(2)
     made["nested"] = [p, made["r"]] if nesting == 1 else [[1], [2]] if nesting else [x]
-    d: dict[Any, Any] = {0: 1, 1: 2, "k": p if alias_dicts else []}
+    d: dict[Any, Any] = {0: 1, 1: 2}
+    d |= {"k": p} if alias_dicts == 1 else {}
     made["d"], made["e"] = d, (d if alias_dicts == 2 else {2: 5})
     return made

@@ -104,19 +104,21 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "a barrier fails before a task": {
         "setup": SLOW,
-        "cell": "a = slow(1)\nnothing.here\nb = inverse(0)\nc = slow(2)",
+        "cell": "a = slow(1)\nb = slow(2)\nnothing.here\nc = inverse(0)\nd = slow(2)",
     },
     "an exception with a cause": {
         "setup": SLOW
         + "def wrapped(x):\n    try:\n        return inverse(x)\n"
         + "    except ZeroDivisionError as error:\n        raise ValueError('wrapped') from error\n",
         "cell": "a = slow(1)\nb = wrapped(0)",
+        "moved": {0: "task", 1: "task"},
     },
     "classes of the notebook": {
         "setup": SLOW
         + "class Box:\n    def __init__(self, x):\n        self.x = x\n"
         + "def boxed(x):\n    return Box(slow(x))\n",
         "cell": "boxes = [boxed(x) for x in range(4)]\none = boxed(1)\ntwo = boxed(2)",
+        "moved": {0: "map", 1: "task", 2: "task"},
         "probe": "[type(b) is Box for b in boxes], type(one) is Box, one.x",
     },
     "an exception class of the notebook": {
@@ -124,11 +126,13 @@ CASES: dict[str, dict[str, Any]] = {
         + "class Wrong(Exception):\n    pass\n"
         + "def fail(x):\n    if slow(x) > 0:\n        raise Wrong(x)\n    return x\n",
         "cell": "ys = [fail(x) for x in (0, 0, 5, 6)]",
+        "moved": {0: "map"},
     },
     "a closure": {
         "setup": SLOW + "def times(k):\n    def f(x):\n        return slow(x) * k\n    return f\n"
         "triple = times(3)\n",
         "cell": "ys = [triple(x) for x in range(6)]",
+        "moved": {0: "map"},
     },
     "a global of a function, changed": {
         "setup": SLOW + "k = 1\ndef f(x):\n    return slow(x) + k\n",
@@ -138,11 +142,61 @@ CASES: dict[str, dict[str, Any]] = {
         "setup": SLOW,
         "cell": "def g(x):\n    return slow(x) + 1\nys = [g(x) for x in range(6)]\na = g(1)\nb = g(2)",
     },
-    "what items come from stays the same": {
+    "items that come back": {
         "setup": SLOW + "class Thing:\n    pass\nthings = [Thing(), Thing(), Thing()]\n"
-        "def kept(t):\n    return slow(2)\n",
-        "cell": "pairs = [kept(t) for t in things]\nlast = things[-1]",
-        "probe": "last is things[2]",
+        "def pair(t):\n    return slow(2), t, things, Thing, slow\n",
+        "cell": "pairs = [pair(t) for t in things]\na = pair(1)",
+        "moved": {0: "map", 1: "task"},
+        "probe": "[[p[1] is t, p[2] is things, p[3] is Thing, p[4] is slow] "
+        "for p, t in zip(pairs, things)], a[2] is things",
+    },
+    "new objects that are shared": {
+        "setup": SLOW + "def twice(x):\n    one = [slow(x)]\n    return one, one\n",
+        "cell": "pairs = [twice(x) for x in range(4)]\na, b = twice(1)",
+        "moved": {0: "map", 1: "task"},
+        "probe": "[p[0] is p[1] for p in pairs], a is b",
+    },
+    "functions that are made": {
+        "setup": SLOW + "k = 2\ndef make(n):\n    return lambda x: slow(1) * 0 + x * n + k\n",
+        "cell": "fs = [make(n) for n in range(4)]\nf = make(9)\nk = 5\nys = [g(1) for g in fs]\nf(1)",
+        "moved": {0: "map", 1: "task"},
+    },
+    "a value that cannot come back": {
+        "setup": SLOW + "def gen(x):\n    slow(x)\n    return (i for i in range(x))\n",
+        "cell": "g = gen(3)\nh = gen(4)\na = list(g)\nb = list(h)",
+        "moved": {0: "task", 1: "task"},
+    },
+    "a value that cannot go": {
+        "setup": SLOW + "import threading\nlock = threading.Lock()\n"
+        "def held(x):\n    slow(x)\n    return lock.locked()\n",
+        "cell": "a = held(1)\nb = held(2)",
+        "moved": {0: "task", 1: "task"},
+    },
+    "output of items": {
+        "setup": SLOW + "import sys\ndef shout(x):\n    print('item', x)\n"
+        "    print('err', x, file=sys.stderr)\n    return slow(x)\n",
+        "cell": "print('first')\nys = [shout(x) for x in range(6)]\na = shout(9)\nprint('last')",
+        "moved": {1: "map", 2: "task"},
+    },
+    "output before an exception": {
+        "setup": SLOW + "def shout(x):\n    print('item', x)\n    return inverse(x)\n",
+        "cell": "ys = [shout(x) for x in (1, 2, 0, 3, 4)]\nprint('never')",
+        "moved": {0: "map"},
+    },
+    "SystemExit": {
+        "setup": SLOW + "def leave(x):\n    raise SystemExit(slow(x))\n",
+        "cell": "a = slow(1)\nb = leave(3)",
+        "moved": {0: "task", 1: "task"},
+    },
+    "an exception that cannot come back": {
+        "setup": SLOW + "class Held(Exception):\n    pass\n"
+        "def fail(x):\n    slow(x)\n    raise Held((i for i in range(3)))\n",
+        "cell": "a = slow(1)\nb = fail(2)",
+        "moved": {0: "task", 1: "task"},
+    },
+    "a last expression": {
+        "setup": NUMBERS,
+        "cell": "a = slow(1)\nb = slow(2)\n[slow(x) for x in data]",
     },
     "arrays": {
         "setup": "import numpy as np\nx = np.arange(64.)\nA = np.ones((20, 20))\n",

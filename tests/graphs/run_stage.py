@@ -11,29 +11,29 @@ import io
 import json
 import linecache
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
-import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
 from workbench.engines.gate import Gate
 from workbench.engines.local import cpu_worker_count, fork_cpu_workers
-from workbench.graphs import dask_edge
+from workbench.graphs import dask_edge, run_remote
 from workbench.graphs.cell import Cell, parse_source
 from workbench.graphs.executable import executable
 from workbench.graphs.plan import make_plan
 from workbench.graphs.run import PlanRun, Workers
 from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import CellSpec, write_spec
+from workbench.protocol.plan import NodeKind, Plan
 
 FILENAME = "<ipython-input-1-cell>"
 SETUP = "<ipython-input-0-setup>"
@@ -88,9 +88,9 @@ def _as_shim(case: dict[str, Any]) -> dict[str, Any]:
         )
         if gate is not None:
             os.close(gate.fileno())
-        if "interrupt_after" in case:  # The shim ends whoever still computes.
-            for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-                os.kill(int(child), signal.SIGTERM)
+        # As the shim does when its home is gone: a worker may compute, or be about to join.
+        for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(child), signal.SIGTERM)
         exits = []
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -108,18 +108,15 @@ def _enter(parent: int) -> None:
 
 
 def _work(case: dict[str, Any], files: RunFiles, name: str) -> None:
-    if marks := case.get("kill"):
-        threading.Thread(target=_die_at, args=(files.running(name), marks), daemon=True).start()
+    compute = run_remote.compute
+
+    def compute_or_die(*arguments: Any) -> run_remote.Outcome:
+        if files.running(name).read_text() in case.get("kill", ()):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return compute(*arguments)
+
+    run_remote.compute = compute_or_die
     dask_edge.serve(files, name)
-
-
-def _die_at(running: Path, marks: list[str]) -> NoReturn:
-    """Be killed as soon as this worker computes one of these attempts."""
-    while True:
-        with contextlib.suppress(FileNotFoundError):
-            if running.read_text() in marks:
-                os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(0.001)
 
 
 def _run(case: dict[str, Any], run: Callable[..., list[str]]) -> dict[str, Any]:
@@ -172,9 +169,11 @@ def _describe(value: Any) -> str:
         return f"class {value.__qualname__}"
     if callable(value):
         return f"callable {getattr(value, '__name__', type(value).__name__)}"
-    if type(value).__repr__ is object.__repr__:
-        return f"{type(value).__qualname__} {vars(value)!r}"
-    return f"{type(value).__qualname__} {value!r}"
+    return f"{type(value).__qualname__} {_without_addresses(repr(value))}"
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(" at 0x[0-9a-f]+", "", text)
 
 
 def _error(error: BaseException) -> dict[str, Any]:
@@ -186,7 +185,9 @@ def _error(error: BaseException) -> dict[str, Any]:
             for frame in traceback.extract_tb(one.__traceback__)
             if frame.filename in {FILENAME, SETUP}
         ]
-        chain.append({"type": type(one).__name__, "text": str(one), "frames": frames})
+        chain.append(
+            {"type": type(one).__name__, "text": _without_addresses(str(one)), "frames": frames}
+        )
         one = one.__cause__ or one.__context__
     return {"chain": chain}
 
@@ -204,6 +205,8 @@ def _planned(
     say: Callable[..., None],
 ) -> list[Any]:
     plan = make_plan(cell, namespace, split="auto", cores_available=2)
+    if "moved" in case:
+        plan = _with_moved(plan, cell, case["moved"])
     spec = CellSpec(
         protocol=1,
         job="0" * 32,
@@ -231,6 +234,22 @@ def _planned(
         workers = Workers(files=RunFiles(job), crews={False: gate}, uses_gpu=lambda _: False)
     run = PlanRun(executable(plan, cell), namespace, workers=workers, committed=committed, say=say)
     return _loop(cell, namespace, run.steps(), shown)
+
+
+def _with_moved(plan: Plan, cell: Cell, moved: dict[str, str]) -> Plan:
+    """Return a plan in which these statements move and no others, whatever was proven."""
+    nodes = [msgspec.structs.replace(one, kind=NodeKind.BARRIER) for one in plan.nodes]
+    for index, kind in moved.items():
+        names = cell.names.statements[int(index)]
+        nodes[int(index)] = msgspec.structs.replace(
+            nodes[int(index)],
+            kind=NodeKind(kind),
+            inline=False,
+            reads=tuple(sorted(names.reads)),
+            writes=tuple(sorted(names.writes)),
+        )
+    edges = tuple(edge for edge in plan.edges if str(edge.target) not in moved)
+    return msgspec.structs.replace(plan, nodes=tuple(nodes), edges=edges)
 
 
 def _loop(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,11 @@ from tests.graphs.run_cases import CASES, NUMBERS, SLOW
 
 SPLIT_CELLS = json.loads((Path(__file__).parent / "data/split_cells.json").read_text())
 SEEN = ("names", "probe", "shown", "stdout", "stderr", "files", "error")
-SENT = {name for name in CASES if name not in {"no item"}}
+IN_THE_HOME = {"no item", "a value that cannot go"}
+"""What is not sent; all other cases must reach a worker."""
+TOLD = {"a value that cannot come back", "an exception that cannot come back"}
+"""What a worker computes in vain, so that the home runs it: said so."""
+ENDED = (0, -signal.SIGTERM)
 
 
 class Stage:
@@ -46,10 +51,13 @@ def stage() -> Iterator[Stage]:
         text=True,
     )
     with process:
-        yield Stage(process)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(10) == 0
+        try:
+            yield Stage(process)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
 
 
 def lines(run: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -64,9 +72,8 @@ def seen(run: dict[str, Any]) -> dict[str, Any]:
 def test_a_planned_cell_is_as_in_order(stage: Stage, name: str) -> None:
     in_order, planned = stage.run(**CASES[name])
     assert seen(planned) == seen(in_order)
-    assert set(planned["worker_exits"]) <= {0}
-    assert not lines(planned, "progress"), "nothing was left to the home unforeseen"
-    if name in SENT:
+    assert bool(lines(planned, "progress")) == (name in TOLD), "left to the home unforeseen"
+    if name not in IN_THE_HOME | TOLD:
         assert lines(planned, "place"), "nothing ran on a worker"
 
 
@@ -84,7 +91,7 @@ def test_a_cell_of_barriers_starts_no_dask(stage: Stage) -> None:
     _, planned = stage.run(cell="print(1)\nprint(2)")
     assert planned["stdout"] == "1\n2\n"
     assert not planned["dask_started"]
-    assert planned["worker_exits"] == [0, 0]
+    assert all(code in ENDED for code in planned["worker_exits"])
 
 
 def test_one_task_starts_no_dask(stage: Stage) -> None:
@@ -112,14 +119,14 @@ LOOP = "out = []\nfor x in range(8):\n    y = slow(x)\n    out.append(y)\nafter 
 def test_a_part_whose_worker_is_killed_is_run_again(stage: Stage) -> None:
     in_order, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1"])
     assert seen(planned) == seen(in_order)
-    assert planned["worker_exits"] == [-9, 0]
+    assert planned["worker_exits"].count(-9) == 1
     (told,) = lines(planned, "progress")
     assert "line 3, items 3 to 3 again" in told["what"]
 
 
 def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
     _, planned = stage.run(setup=SLOW, cell=LOOP, cores=3, kill=["1-2-1", "1-2-2"])
-    assert planned["worker_exits"] == [-9, -9, 0]
+    assert planned["worker_exits"].count(-9) == 2
     (error,) = planned["error"]["chain"]
     assert error["type"] == "WorkerLost"
     assert "line 3, items 3 to 3" in error["text"]
@@ -147,4 +154,5 @@ def test_an_interrupt_keeps_what_was_committed(stage: Stage) -> None:
     assert planned["error"]["chain"][0]["type"] == "KeyboardInterrupt"
     assert planned["names"]["a"] == "int 1999000"
     assert not {"ys", "after"} & set(planned["names"])
-    assert planned["worker_exits"] in ([-15, -15], [-15, 0], [0, 0])
+    assert len(planned["worker_exits"]) == 2
+    assert all(code in ENDED for code in planned["worker_exits"])

@@ -88,9 +88,7 @@ def test_a_lost_gpu_does_not_poison_the_others(gpu_lab: Lab, nvml_stub: StubWorl
 def test_unsupported_utilisation_is_not_a_number(gpu_lab: Lab, nvml_stub: StubWorld) -> None:
     # dask/distributed#5342
     nvml_stub.gpus(1)
-    nvml_stub.set(
-        nvml_stub.uuids[0], errors={"nvmlDeviceGetUtilizationRates": Code.NOT_SUPPORTED}
-    )
+    nvml_stub.set(nvml_stub.uuids[0], errors={"nvmlDeviceGetUtilizationRates": Code.NOT_SUPPORTED})
     nvml_stub.write()
     notebook = gpu_lab.notebook()
     shown = notebook.run("%gpu-status").result or ""

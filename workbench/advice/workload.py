@@ -59,7 +59,9 @@ def _visit(
             found.libraries.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.libraries.add(node.module.partition(".")[0])
-        elif (isinstance(node, ast.Attribute) and node.attr in _DEVICE_WORDS) or (isinstance(node, ast.keyword) and node.arg in _DEVICE_WORDS):
+        elif (isinstance(node, ast.Attribute) and node.attr in _DEVICE_WORDS) or (
+            isinstance(node, ast.keyword) and node.arg in _DEVICE_WORDS
+        ):
             found.asks_for_device = True
         elif isinstance(node, ast.Name) and node.id in namespace:
             value = namespace[node.id]

@@ -50,7 +50,9 @@ class Agent:
         self._runner = Runner(
             self._jobs, self._sessions, kernels, self._controller, self._followers.end, options
         )
-        self._server = Server(self._jobs, self._sessions, self._runner, self._followers, kernels)
+        self._server = Server(
+            self._jobs, self._sessions, self._runner, self._followers, kernels, self._controller
+        )
         self._idle_since = time.monotonic()
 
     async def run(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import sys
@@ -72,6 +73,8 @@ class ControllerLink:
         self._askers: dict[int, asyncio.Future[Message]] = {}
         self._over: dict[str, LeaseEnding] = {}
         self._telling: set[asyncio.Task[None]] = set()
+        self._attached = asyncio.Event()
+        self._hurry = asyncio.Event()
 
     async def run(self, orders: Orders) -> None:
         """Stay connected, for ever."""
@@ -82,8 +85,17 @@ class ControllerLink:
                 pause_s = FIRST_PAUSE_S
             except WorkbenchError as error:
                 LOG.info("no controller: %s", error)
-            await asyncio.sleep(pause_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), pause_s)
+            self._hurry.clear()
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def attached(self, timeout_s: float) -> bool:
+        """Try again now if need be, and return whether the controller knows this agent."""
+        self._hurry.set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._attached.wait(), timeout_s)
+        return self._attached.is_set()
 
     def confirm(self, lease: str, pid: int) -> None:
         """Say that a lease's job runs. Attaching says it again by itself."""
@@ -134,6 +146,7 @@ class ControllerLink:
             LOG.info("the controller is gone: %s", error)
         finally:
             self._connection = None
+            self._attached.clear()
             for asker in self._askers.values():
                 if not asker.done():
                     asker.set_exception(ConnectionLost("the controller went away"))
@@ -178,6 +191,8 @@ class ControllerLink:
             LOG.warning("%s was refused: %s", type(message).__name__, answer.message)
             if answer.fault != "user":
                 return
+        if isinstance(message, Attach):
+            self._attached.set()
         if isinstance(message, LeaseOver):
             self._over.pop(message.lease, None)
             self._on_reported(message.lease)

@@ -94,7 +94,7 @@ def _parse(shell: HomeShell, spec: CellSpec) -> Cell:
     cell = parse_source(
         spec.source, raw=spec.raw, first_line=spec.first_line, filename=spec.filename
     )
-    shell.know_source(cell, spec.execution_count)
+    shell.know_source(cell, spec.execution_count, spec.head)
     return cell
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from workbench import __version__
+from workbench.agent.controller_link import ControllerLink
 from workbench.agent.errors import NotComplete, ProtocolMismatch
 from workbench.agent.followers import Followers
 from workbench.agent.jobs import Jobs
@@ -40,6 +41,7 @@ from workbench.transport.connection import Connection
 from workbench.transport.errors import ConnectionLost
 
 LOG: Final = logging.getLogger(__name__)
+ATTACH_TIMEOUT_S: Final = 5.0
 _SESSION_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -61,12 +63,14 @@ class Server:
         runner: Runner,
         followers: Followers,
         kernels: Kernels,
+        controller: ControllerLink,
     ) -> None:
         self._jobs = jobs
         self._sessions = sessions
         self._runner = runner
         self._followers = followers
         self._kernels = kernels
+        self._controller = controller
         self._started_unix_s = time.time()
         self._warming: set[asyncio.Task[None]] = set()
 
@@ -158,7 +162,11 @@ class Server:
         warming.add_done_callback(self._warming.discard)
 
     async def _warm(self, message: Warm) -> None:
-        await self._sessions.get(message.session).warm(message.modules)
+        session = self._sessions.get(message.session)
+        # Whoever warms submits next; a controller that does not know this agent would not grant.
+        await asyncio.gather(
+            session.warm(message.modules), self._controller.attached(ATTACH_TIMEOUT_S)
+        )
 
     async def _stage(self, message: Stage) -> None:
         session = self._sessions.get(message.session)

@@ -148,11 +148,12 @@ class HomeShell(InteractiveShell):
         if self.system_raise_on_error and code != 0:
             raise subprocess.CalledProcessError(code, cmd)
 
-    def know_source(self, cell: Cell, execution_count: int) -> None:
+    def know_source(self, cell: Cell, execution_count: int, head: str) -> None:
         """Have tracebacks show the user's own lines of this cell as `Cell In[n]`."""
         self.execution_count = execution_count
         self.compile._filename_map[cell.filename] = execution_count  # noqa: SLF001  (no other way)
-        above = ["\n"] * (cell.first_line - 1)
+        above = head.splitlines(keepends=True)
+        above += ["\n"] * (cell.first_line - 1 - len(above))
         lines = above + cell.raw.splitlines(keepends=True)
         linecache.cache[cell.filename] = (len(cell.raw), None, lines, cell.filename)
 

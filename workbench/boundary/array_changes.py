@@ -10,7 +10,8 @@ import numpy as np
 
 from workbench.boundary.containers import Facet
 from workbench.boundary.libraries import Scene
-from workbench.boundary.sharing import Array, address, as_bytes, has_plain_items, is_contiguous
+from workbench.boundary.parcel import Received
+from workbench.boundary.sharing import Array, address, as_bytes, has_plain_items
 
 _CHUNK_BYTES: Final = 1 << 22
 
@@ -23,18 +24,14 @@ def array_facets(scene: Scene) -> tuple[Facet, ...]:
     Args:
         scene: What arrived. Items are compared with the file that they came in, if they lie in it.
     """
-    private = scene.received.private
-    base = address(np.frombuffer(private, np.uint8)) if private else 0
+    mapped = MappedBytes(scene.received)
 
     def take_items(value: Array) -> Any:
         if _is_view(value, scene):
             return None  # Whoever owns the memory is compared.
         if not has_plain_items(value.dtype):
             return list(np.asarray(value).reshape(-1))
-        at = address(value) - base
-        if is_contiguous(value) and 0 <= at < len(private):
-            return scene.received.whole[at : at + value.nbytes]
-        return as_bytes(value).tobytes()
+        return mapped.keep(as_bytes(value))
 
     return (
         Facet(take=_layout, difference=_layout_difference, put=put_layout),
@@ -92,7 +89,7 @@ def _items_difference(value: Array, before: Any) -> Any:
         same = len(now) == len(before) and all(map(operator.is_, now, before))
         return None if same else (now,)
     now = as_bytes(value)
-    return None if _same_bytes(now, before) else (pickle.PickleBuffer(now), _order(value))
+    return None if same_bytes(now, before) else (pickle.PickleBuffer(now), _order(value))
 
 
 def put_items(value: Array, state: tuple[Any, ...]) -> None:
@@ -116,8 +113,31 @@ def _order(value: Array) -> str:
     return "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
 
 
-def _same_bytes(now: Array, before: Any) -> bool:
-    was = np.frombuffer(before, np.uint8)
+class MappedBytes:
+    """Remembers bytes: by their place in the file that they lie in, else by a copy.
+
+    Args:
+        received: The files that came.
+    """
+
+    def __init__(self, received: Received) -> None:
+        self._received = received
+        private = np.frombuffer(received.private, np.uint8)
+        self._start = address(private)
+        self._length = len(private)
+
+    def keep(self, items: Any) -> Any:
+        """Returns what `items` are now, whatever is written to them later."""
+        view = np.frombuffer(items, np.uint8)
+        at = address(view) - self._start
+        if 0 <= at < self._length:
+            return self._received.whole[at : at + len(view)]
+        return view.tobytes()
+
+
+def same_bytes(now: Any, before: Any) -> bool:
+    """Returns whether memory holds the bytes that it did; no number is compared as a number."""
+    now, was = np.frombuffer(now, np.uint8), np.frombuffer(before, np.uint8)
     return len(now) == len(was) and all(
         now[at : at + _CHUNK_BYTES].tobytes() == was[at : at + _CHUNK_BYTES].tobytes()
         for at in range(0, len(now), _CHUNK_BYTES)

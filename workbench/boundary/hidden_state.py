@@ -28,7 +28,7 @@ def hidden_facet(fingerprints: Fingerprints) -> Facet:
         hidden = _hidden(value)
         if fingerprints.of(hidden) == before:
             return None
-        if not hasattr(value, "__setstate__"):
+        if not hidden[1:]:
             raise Refused(
                 "was changed, and its type has no way to write that back",
                 "Make it in the cell that changes it",

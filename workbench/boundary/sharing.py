@@ -6,7 +6,7 @@ Loaded only where numpy is.
 from __future__ import annotations
 
 import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,10 +49,13 @@ class Memory:
         loose: By id, arrays that the other side has in another layout, so that no view of one can
             be made there.
         parted: Arrays that shared memory with a loose one, and no longer will.
+        attached: By id, arrays within a pandas object that others are views of.
     """
 
     loose: dict[int, Array] = field(default_factory=dict)
     parted: list[Array] = field(default_factory=list)
+    attached: dict[int, Array] = field(default_factory=dict)
+    _exposed: dict[int, Extent] = field(default_factory=dict)
     _met: dict[int, Extent] = field(default_factory=dict)
     _roots: dict[int, Any] = field(default_factory=dict)
     _stand_ins: dict[tuple[int, str], tuple[Any, Array]] = field(default_factory=dict)
@@ -62,6 +65,11 @@ class Memory:
         if value.nbytes:
             self._met[id(value)] = extent(value)
         return self._roots.get(id(value))
+
+    def expose(self, value: Array) -> None:
+        """Notes an array that a pandas object alone holds, and changes in place."""
+        if value.nbytes:
+            self._exposed[id(value)] = extent(value)
 
     def stand_in(self, value: Any, kind: str, make: Callable[[], Array]) -> Array:
         """Returns an array made of a value: for each kind the same object at every pass."""
@@ -86,22 +94,35 @@ class Memory:
             Whether any array becomes a view, so that all has to be pickled anew.
         """
         owners = {id(one): one for one in written if isinstance(one, bytearray | array.array)}
-        fixed = [extent(one) for one in known if isinstance(one, np.ndarray) and one.nbytes]
-        for group in _overlapping([*fixed, *self._met.values()]):
+        there = {id(one): extent(one) for one in known if _has_memory(one)}
+        there = {number: one for number, one in there.items() if number not in self._met}
+        exposed = [one for number, one in self._exposed.items() if number not in there]
+        for group in _overlapping([*there.values(), *self._met.values(), *exposed]):
             members = [one for one in group if id(one.array) in self._met]
-            there = [one for one in group if id(one.array) not in self._met]
-            if not members:
-                continue
-            if id(owner(members[0].array)) in owners:
-                root = owners[id(owner(members[0].array))]
-                self._roots.update((id(one.array), root) for one in members)
-            elif there:
-                self._attach(members, there)
-            elif len(members) > 1:
-                root = self._new_root(members)
-                self._roots.update((id(one.array), root) for one in members)
-                self._roots.pop(id(root), None)
+            if members:
+                holders = [one for one in group if id(one.array) in there]
+                shown = [one for one in group if id(one.array) in self._exposed]
+                self._plan_group(members, holders, shown, owners)
         return bool(self._roots)
+
+    def _plan_group(
+        self,
+        members: list[Extent],
+        holders: Sequence[Extent],
+        shown: Sequence[Extent],
+        owners: Mapping[int, Any],
+    ) -> None:
+        if len(shown) == 1:  # Where several pandas objects share memory, a write parts them first.
+            members.append(shown[0])
+            self.attached[id(shown[0].array)] = shown[0].array
+        if (root := owners.get(id(owner(members[0].array)))) is not None:
+            self._roots.update((id(one.array), root) for one in members)
+        elif holders:
+            self._attach(members, holders)
+        elif len(members) > 1:
+            root = self._new_root(members)
+            self._roots.update((id(one.array), root) for one in members)
+            self._roots.pop(id(root), None)
 
     def _attach(self, members: Iterable[Extent], there: Sequence[Extent]) -> None:
         """Makes new arrays views of ones that the reader has already."""
@@ -198,6 +219,10 @@ def as_bytes(value: Array) -> Array:
     if plain.flags.f_contiguous and not plain.flags.c_contiguous:
         plain = plain.T
     return np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+
+
+def _has_memory(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.nbytes > 0
 
 
 def _can_be_root(value: Array) -> bool:

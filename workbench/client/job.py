@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from workbench.boundary import CannotCross, Changes, Crossing, load_result, stage
 from workbench.client.background import Background
-from workbench.client.session import KernelSession, Over, find_job
+from workbench.client.session import KernelSession, Over, find_job, parse_lines
 from workbench.core.errors import UserError, WorkbenchError
 from workbench.protocol.job_files import ENDED, OUTPUT, RESULT, read_json
 from workbench.protocol.messages import LeaseEnding
@@ -78,8 +77,8 @@ class Job:
         path = self.directory / OUTPUT
         if not path.exists():
             return ""
-        with path.open(encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file if line.endswith("\n")]
+        with path.open("rb") as file:
+            lines = parse_lines(file)
         return "".join(line["text"] for line in lines if line["kind"] == "stream")
 
     def cancel(self) -> None:

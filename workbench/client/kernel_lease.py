@@ -23,11 +23,13 @@ from workbench.client.session import find_job
 from workbench.core.errors import NeverFits, UserError, WorkbenchError
 from workbench.protocol.messages import Advanced, JobOver, JobView, RequestSpec, Status
 from workbench.protocol.quantities import format_seconds
+from workbench.transport.errors import ConnectionLost
 
 TICKET_S: Final = 600.0
 """A request that was not granted in time waits on for so long, and so does what it is granted."""
 
 _ATTEMPTS: Final = 5
+_PAUSE_S: Final = 0.2
 _START_TICKS: Final = 19
 """Position after the command in /proc/PID/stat. Source: proc_pid_stat(5)."""
 
@@ -105,9 +107,9 @@ async def take(wanted: Wanted, env: Mapping[str, str]) -> KernelLease:
         NeverFits: This host has no such units; nothing was queued.
         PeerError: Controller or agent cannot be reached.
     """
-    deadline = asyncio.get_running_loop().time() + wanted.wait_s
     tried: set[str] = set()
     async with _controller() as controller, _agent() as agent:
+        deadline = asyncio.get_running_loop().time() + wanted.wait_s
         while True:
             status = await controller.status()
             job = next(
@@ -189,11 +191,20 @@ async def _controller() -> AsyncIterator[ControllerClient]:
 
 @contextlib.asynccontextmanager
 async def _agent() -> AsyncIterator[AgentClient]:
-    agent = await AgentClient.connect()
+    agent = await _connect_agent()
     try:
         yield agent
     finally:
         await agent.close()
+
+
+async def _connect_agent() -> AgentClient:
+    """Connect to the agent, also while it is being started again."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(ConnectionLost):
+            return await AgentClient.connect()
+        await asyncio.sleep(_PAUSE_S)
+    return await AgentClient.connect()
 
 
 async def _submit(

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -268,7 +268,16 @@ class _Output:
             return []
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [json.loads(line) for line in lines if line]
+        return parse_lines(lines)
+
+
+def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """Return the objects of lines of output.jsonl; a line that a full disk tore is left out."""
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(line))
+    return found
 
 
 def find_job(status: Status, job: str) -> JobView | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from workbench import __version__
+from workbench.controller import teaching
 from workbench.controller.errors import PlaceTaken
 from workbench.controller.lab import Lab
 from workbench.controller.log import LOG, open_log
@@ -37,7 +38,7 @@ class Options:
     Attributes:
         lab_directory: Where a lab's socket goes; None for the embedded controller.
         state_directory: Where journal and log go; None for the user's own place.
-        simulation: GPUs to simulate; None for the host's real ones.
+        simulation: GPUs to simulate; None for those of the controller before, or real ones.
         idle_exit_s: An embedded controller that nobody uses for this long exits.
     """
 
@@ -98,8 +99,15 @@ async def run(options: Options) -> None:
         PeerError: The journal cannot be read.
     """
     stopping = asyncio.Event()
+    was_told = False
+
+    def on_signal() -> None:
+        nonlocal was_told
+        was_told = True
+        stopping.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
     lab_directory = options.lab_directory
     socket = own_socket() if lab_directory is None else lab_socket(lab_directory.absolute())
     state = (
@@ -115,9 +123,11 @@ async def run(options: Options) -> None:
         async with open_lab(
             state,
             mode="embedded" if lab_directory is None else "lab",
-            simulation=options.simulation,
+            simulation=teaching.settle(state, options.simulation),
         ) as lab:
             await _serve(lab, socket, stopping, idle_exit_s=options.idle_exit_s)
+        if was_told:
+            teaching.forget(state)
         LOG.info("ended; running jobs go on")
 
 

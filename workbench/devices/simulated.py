@@ -24,6 +24,9 @@ class Simulation:
     count: int
     model: GpuModel
 
+    def __str__(self) -> str:
+        return f"{self.count}x{self.model.name}"
+
     @classmethod
     def parse(cls, text: str) -> Simulation:
         """Read `COUNTxMODEL`, for example `4xA100-SXM4-80GB`.

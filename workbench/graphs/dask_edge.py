@@ -351,6 +351,7 @@ async def _serve(files: RunFiles, name: str, address: str) -> None:
         nthreads=1,
         host=HOST,
         security=security_of(files),
+        death_timeout=START_LIMIT_S,  # A scheduler that is gone when we come will not come back.
         memory_limit=0,  # The lease limits memory, and nothing here may be spilled or paused.
         resources={CPU: 1},
         local_directory=os.fspath(files.directory),

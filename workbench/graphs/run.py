@@ -275,9 +275,7 @@ class PlanRun:
         number = self._crossings
         self._crossings += 1
         try:
-            sent = send(
-                self._workers.files, number, self._namespace, ready.names, ready.values
-            )
+            sent = send(self._workers.files, number, self._namespace, ready.names, ready.values)
         except CannotCross:
             for index, _, _ in ready.nodes:
                 self._states[index] = _State.HERE

@@ -63,9 +63,7 @@ def recorded(events: list[Event]) -> Iterator[None]:
     def note(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
     ) -> None:
-        events.append(
-            Warned(message=message, category=category, filename=filename, lineno=lineno)
-        )
+        events.append(Warned(message=message, category=category, filename=filename, lineno=lineno))
 
     with (
         contextlib.redirect_stdout(_Stream("stdout", events)),  # type: ignore[type-var]

@@ -142,9 +142,7 @@ def _values(code: MapCode, namespace: dict[str, Any], items: list[Any], outcome:
         raise
 
 
-def _bound_before(
-    error: BaseException, code: CodeType, names: tuple[str, ...]
-) -> dict[str, Any]:
+def _bound_before(error: BaseException, code: CodeType, names: tuple[str, ...]) -> dict[str, Any]:
     """Return what the failing round had bound of these names."""
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_code is not code:

@@ -194,7 +194,7 @@ class Heap:
 
     def forget_value(self, value: Value) -> None:
         """As `forget`, for the objects of one value."""
-        for region in self.reach(value):
+        for region in self.reach(value) & set(self._content):
             self.store(region, UNKNOWN, UNKNOWN)
 
     def join(self, left: Value, right: Value) -> Value:  # noqa: PLR0911  (a lattice)

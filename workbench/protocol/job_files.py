@@ -50,6 +50,7 @@ class CellSpec:
         session: The kernel session whose zygote forks the shim.
         source: The body after IPython's transformation.
         raw: The body as the user typed it, for tracebacks.
+        head: The lines above the body as the user typed them, for tracebacks.
         filename: What tracebacks name (the kernel's compile name of this cell).
         first_line: Line number of the body's first line in the user's cell.
         execution_count: The kernel's, for "Cell In[n]".
@@ -66,6 +67,7 @@ class CellSpec:
     filename: str
     first_line: int
     execution_count: int
+    head: str = ""
     split: str = "none"
     plan: dict[str, Any] | None = None
     env: dict[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from workbench.frontends.magics.options import (
     schedule_arguments,
     split_line,
 )
-from workbench.frontends.magics.schedule import Scheduling, source_line
+from workbench.frontends.magics.schedule import Scheduling, whole_cell
 from workbench.graphs.show import plan_html, plan_text
 
 
@@ -80,10 +80,10 @@ class WorkbenchMagics(Magics):
             raise UsageError(f"unexpected {code!r} behind the options; code goes below the line")
         options = parse_options(self.gpu_schedule, spelt)
         body = code if cell is None else cell
-        whole, first_line = source_line(self.shell, line, body)
+        whole, head = whole_cell(self.shell, line, body)
         filename = self.shell.compile.get_code_name(whole, body, self.shell.execution_count)
         scheduling = self._scheduling
-        prepared = scheduling.prepare(options, body, first_line=first_line, filename=filename)
+        prepared = scheduling.prepare(options, body, head=head, filename=filename)
         if options.dry_run:
             return tables.dry_run(prepared)
         staged, crossing = scheduling.pack(prepared)
@@ -139,7 +139,7 @@ class WorkbenchMagics(Magics):
         if not body.strip():
             raise UserError("there is no code to look at", next_step="Put code below the magic")
         options = parse_options(self.gpu_schedule, "" if cell is None else line)
-        return self._scheduling.prepare(options, body, first_line=2, filename="<gpu-plan>")
+        return self._scheduling.prepare(options, body, head="\n", filename="<gpu-plan>")
 
 
 def misplaced_cell_magic(_line: str) -> None:

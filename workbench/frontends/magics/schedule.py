@@ -34,6 +34,7 @@ class Prepared:
     """A cell that was read, analysed and placed; nothing was packed or queued yet."""
 
     cell: Cell
+    head: str
     plan: Plan
     advice: Advice
     request: RequestSpec
@@ -52,7 +53,7 @@ class Scheduling:
         self.session = KernelSession(self._modules)
         self.detached = Detached(shell)
 
-    def prepare(self, options: Options, body: str, *, first_line: int, filename: str) -> Prepared:
+    def prepare(self, options: Options, body: str, *, head: str, filename: str) -> Prepared:
         """Read, analyse and place a cell. Nothing is queued, whatever happens.
 
         Raises:
@@ -61,7 +62,10 @@ class Scheduling:
             PeerError: Controller or agent cannot be reached.
         """
         cell = parse_cell(
-            body, transform=self.shell.transform_cell, first_line=first_line, filename=filename
+            body,
+            transform=self.shell.transform_cell,
+            first_line=head.count("\n") + 1,
+            filename=filename,
         )
         status = self.background.run(self.session.prepare())
         plan = make_plan(
@@ -69,7 +73,7 @@ class Scheduling:
         )
         advice = advise(cell.tree, self.shell.user_ns, status.sample, device=options.device)
         request = _request(options, plan, advice, status)
-        return Prepared(cell=cell, plan=plan, advice=advice, request=request)
+        return Prepared(cell=cell, head=head, plan=plan, advice=advice, request=request)
 
     async def status(self) -> Status:
         """Return the lab now."""
@@ -93,6 +97,7 @@ class Scheduling:
                 session=self.session.id,
                 source=cell.source,
                 raw=cell.raw,
+                head=prepared.head,
                 filename=cell.filename,
                 first_line=cell.first_line,
                 execution_count=self.shell.execution_count,
@@ -233,12 +238,13 @@ def _last_words(ending: LeaseEnding, where: str) -> str:
     return f"{ending.outcome}{place}" + (f": {ending.detail}" if ending.detail else "")
 
 
-def source_line(shell: Any, line: str, body: str) -> tuple[str, int]:
-    """Return the whole cell as the user typed it, and the number of the body's first line."""
+def whole_cell(shell: Any, line: str, body: str) -> tuple[str, str]:
+    """Return the whole cell as the user typed it, and its lines above the body."""
     code = ""
     if hasattr(shell, "get_parent"):
         code = str(shell.get_parent().get("content", {}).get("code", ""))
     head = code.rstrip().removesuffix(body.rstrip())
     if len(head) < len(code.rstrip()) and head.lstrip("\n").startswith("%%"):
-        return code, head.count("\n") + 1
-    return f"%%gpu-schedule {line}\n{body}", 2
+        return code, head
+    head = f"%%gpu-schedule {line}\n"
+    return head + body, head
