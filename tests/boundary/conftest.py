@@ -8,7 +8,7 @@ from tests.boundary.two_sides import FarSide, Notebook, new_world
 
 @pytest.fixture(scope="session")
 def far_side() -> Iterator[FarSide]:
-    far = FarSide("numpy", "pandas")
+    far = FarSide("numpy", "pandas", "sklearn.ensemble", "sklearn.neural_network", "sklearn.svm")
     yield far
     far.close()
 

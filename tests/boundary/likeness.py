@@ -65,7 +65,7 @@ class Likeness:
             self.compare_arrays(one, other, path)
         elif module == "torch" and hasattr(one, "storage_offset"):
             self.compare_tensors(one, other, path)
-        elif module == "pandas" and hasattr(one, "equals"):
+        elif hasattr(one, "equals") and (module == "pandas" or hasattr(one, "_mgr")):
             self.compare_frames(one, other, path)
         else:
             self.compare_items(one, other, path)
@@ -174,7 +174,8 @@ class Likeness:
             self.arrays.append((path, mine.numpy(), others.numpy()))
 
     def compare_frames(self, one: Any, other: Any, path: str) -> None:
-        if not one.equals(other) or str(getattr(one, "dtypes", "")) != str(
+        mine, others = (frame._mgr if hasattr(frame, "_mgr") else frame for frame in (one, other))
+        if not mine.equals(others) or str(getattr(one, "dtypes", "")) != str(
             getattr(other, "dtypes", "")
         ):
             self.found.append(f"{path}:\n{one}\nis not\n{other}")

@@ -58,7 +58,7 @@ CASES = {
     ),
     "categories_and_times": (
         "df = pd.DataFrame({'c': pd.Categorical(['a', 'b']), 't': pd.date_range('2020-01-01', periods=2),\n"
-        "    'z': pd.date_range('2020-01-01', periods=2, tz='UTC'), 'i': pd.array([1, None], dtype='Int64')})\nk = df['c'].cat",
+        "    'z': pd.date_range('2020-01-01', periods=2, tz='UTC'), 'i': pd.array([1, None], dtype='Int64')})",
         "df.loc[0, 'i'] = 5\ndf.loc[1, 't'] = pd.Timestamp('2021-05-05')\ndf.loc[1, 'c'] = 'a'\ny = df['z'].dt.year.tolist()",
     ),
     "extension_arrays": (

@@ -3,7 +3,6 @@
 import gc
 import io
 import re
-
 import types
 from collections.abc import Iterator
 from pathlib import Path

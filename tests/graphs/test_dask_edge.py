@@ -47,6 +47,13 @@ class Crew:
         self.pool.start()
         self.gate.open()
 
+    def join(self) -> None:
+        """Wait until all workers have joined: each has one call at a time."""
+        for number in range(self.gate.count):
+            self.pool.submit(f"join-{number}", time.sleep, 0.2)
+        for _ in range(self.gate.count):
+            assert isinstance(self.pool.wait(), Done)
+
     def close(self) -> None:
         self.pool.close()
         with contextlib.suppress(OSError):
@@ -83,10 +90,7 @@ def answers_without_a_certificate(port: int, context: ssl.SSLContext | None) -> 
 
 
 def test_nothing_listens_without_tls_and_our_certificate(crew: Crew) -> None:
-    for number in range(2):
-        crew.pool.submit(f"k{number}", time.sleep, 0.3)
-    for _ in range(2):
-        assert isinstance(crew.pool.wait(), Done)
+    crew.join()
     stranger = ssl.create_default_context()
     stranger.check_hostname = False
     stranger.verify_mode = ssl.CERT_NONE
@@ -114,16 +118,14 @@ def test_calls_return_and_each_worker_has_one_at_a_time(crew: Crew) -> None:
 
 
 def test_a_killed_worker_loses_its_call_and_the_other_one_goes_on(crew: Crew) -> None:
-    crew.pool.submit("pid", os.getpid)
-    first = crew.pool.wait()
-    assert isinstance(first, Done)
-    crew.pool.submit("dies", os.kill, first.value, signal.SIGKILL)
+    crew.join()
+    crew.pool.submit("lost", signal.raise_signal, signal.SIGKILL)
+    news = crew.pool.wait()
+    assert isinstance(news, Lost)
+    assert news.key == "lost"
+    assert news.worker in {"worker-0", "worker-1"}
     crew.pool.submit("lives", pow, 2, 3)
-    news = [crew.pool.wait(), crew.pool.wait()]
-    kinds = {type(one) for one in news}
-    if kinds == {Done}:  # The other worker has sent the signal, and lives.
-        pytest.fail(f"nothing was lost: {news}")
-    assert kinds <= {Done, Lost}
+    assert crew.pool.wait() == Done(key="lives", value=8)
 
 
 def test_it_is_told_when_the_last_worker_is_gone(crew: Crew) -> None:
@@ -133,6 +135,7 @@ def test_it_is_told_when_the_last_worker_is_gone(crew: Crew) -> None:
 
 
 def test_the_thread_and_its_port_are_gone_after_closing(crew: Crew) -> None:
+    crew.join()
     crew.pool.close()
     assert "workbench-dask" not in [one.name for one in threading.enumerate()]
     assert not listeners(os.getpid())

@@ -224,3 +224,23 @@ def test_the_lab_and_its_jobs_are_shown(notebook: Notebook) -> None:
     assert run.ok, run.error
     assert "no GPU on this host" in (run.result or "")
     assert "done" in (notebook.run("%gpu-jobs").result or "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("%%gpu-sch", "%%gpu-schedule"),
+        ("%%gpu-schedule --pri", "--priority"),
+        ("%%gpu-schedule --priority ", "low"),
+        ("%%gpu-schedule --cpus 2 --gp", "--gpus"),
+    ],
+)
+def test_tab_completes_magics_options_and_values(
+    notebook: Notebook, typed: str, offered: str
+) -> None:
+    message = notebook.client.complete(typed, len(typed))
+    while (reply := notebook.client.get_shell_msg(timeout=10))["parent_header"][
+        "msg_id"
+    ] != message:
+        pass
+    assert offered in reply["content"]["matches"]

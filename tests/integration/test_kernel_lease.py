@@ -75,7 +75,11 @@ def test_a_start_that_gets_no_gpu_says_where_it_stands_and_the_next_one_takes_it
     (ready,) = until(
         lambda: [v for v in labs.kernel_jobs() if v.id == ticket.id and v.gpus], "the grant"
     )
-    assert ready.state == "starting"
+    assert (ready.state, ready.reason) == ("starting", "ready: start the kernel")
+    lost = agent_pid(labs)
+    os.kill(lost, signal.SIGKILL)
+    until(lambda: agent_pid(labs) != lost and "agent" not in labs.kernel_jobs()[0].reason, "it")
+    assert labs.kernel_jobs()[0].state == "starting"
     second = labs.start(hasty, notebook=NOTEBOOK)
     assert labs.running().id == ticket.id
     assert second.environment()["CUDA_VISIBLE_DEVICES"] == ready.gpus[0]
@@ -120,6 +124,20 @@ def test_a_killed_agent_costs_no_lease(labs: LeasedLab) -> None:
     kernel.shut_down()
     assert labs.freed(job).outcome == "done"
     assert agent_pid(labs) != first
+
+
+def test_what_a_kernel_starts_for_everybody_is_no_part_of_its_lease(labs: LeasedLab) -> None:
+    kernel = labs.start()
+    job = labs.running().id
+    for one in labs.lab.processes("workbench."):
+        if one.pid not in keepers(labs):
+            one.kill()
+    assert kernel.run("%load_ext workbench").ok
+    assert kernel.run("%gpu-plan x = 1").ok  # Starts controller and agent, as children.
+    mine = agent_pid(labs)
+    kernel.shut_down()
+    assert labs.freed(job).outcome == "done"
+    assert agent_pid(labs) == mine
 
 
 def test_a_killed_keeper_is_replaced_and_the_kernel_goes_on(labs: LeasedLab) -> None:

@@ -8,6 +8,7 @@ crossed themselves; where one of those changed, the attribute that holds it is r
 from __future__ import annotations
 
 import copyreg
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -57,9 +58,19 @@ def attributes_facet(fingerprints: Fingerprints) -> Facet:
             if name not in before or part is not before[name][0] or print_now != before[name][1]
         }
         gone = [name for name in before if name not in now]
+        # A name that was deleted and set again stands at the end: all from there on are set again.
+        kept = [name for name in before if name in now]
+        steady = sum(1 for _ in itertools.takewhile(_is_same, zip(now, kept, strict=False)))
+        if steady < len(kept):
+            gone += list(now)[steady:]
+            changed = {name: now[name][0] for name in list(now)[steady:]} | changed
         return (changed, gone) if changed or gone else None
 
     return Facet(take=take, difference=difference, put=put_attributes)
+
+
+def _is_same(pair: tuple[str, str]) -> bool:
+    return pair[0] == pair[1]
 
 
 def _hidden(value: Any) -> tuple[Any, ...]:

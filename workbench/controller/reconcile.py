@@ -2,6 +2,7 @@
 
 the core thinks   the agent says    then
 STARTING          nothing           the grant is sent again
+STARTING          ready             it is a kernel's, and nobody has started that yet
 STARTING          alive             the lease has started
 RUNNING           nothing           the lease is lost
 STOPPING          nothing           the lease is over: there is no tree to stop
@@ -40,7 +41,7 @@ def reconcile(lab: Lab, owner: Uid, told: Sequence[HeldLease]) -> None:
             _on_unknown_there(lab, lease, job.state)
         elif report.ended is not None:
             lab.releases.release(lease, Outcome(report.ended.outcome), report.ended.detail)
-        elif job.state is JobState.STARTING:
+        elif job.state is JobState.STARTING and not report.ready:
             lab.driver.note(partial(LeaseStarted, lease=lease))
     for report in told:
         job_here = ours.get(LeaseId(report.lease))

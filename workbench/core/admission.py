@@ -81,7 +81,7 @@ def _check_gpus(state: State, request: Request) -> None:
 
 
 def _may_come_back(gpu: Device) -> bool:
-    """Whether a job may wait for this GPU: a real one may return, a simulated one was taken away."""
+    """Whether a job may wait for this GPU: a simulated one was taken away for good."""
     return not (gpu.simulated and gpu.status is DeviceStatus.MISSING)
 
 

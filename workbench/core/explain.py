@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
-from workbench.core.model import DeviceStatus, JobId, JobState, Seconds
+from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds
 from workbench.core.placement import Shape, gpus_in_service, is_large_enough
 from workbench.core.policy import Policy
 from workbench.core.spelling import count, short_device, spell_bytes
@@ -61,8 +61,11 @@ def explain(state: State, policy: Policy, job: JobId) -> Explanation:
     if known.state is not JobState.ENDED:
         decision = known.stop or known.grant
         reason = decision.reason if decision else ""
-        if known.state is JobState.STARTING and known.owner not in state.agents:
-            reason = _NO_AGENT
+        if known.state is JobState.STARTING:
+            if known.owner not in state.agents:
+                reason = _NO_AGENT
+            elif known.request.kind is JobKind.KERNEL:
+                reason = _READY
     return Explanation(place=None, reason=reason, low_s=None, high_s=None, estimate_reason="")
 
 
@@ -95,6 +98,7 @@ def explain_waiting(state: State, policy: Policy) -> dict[JobId, Explanation]:
     return explanations
 
 
+_READY = "ready: start the kernel"
 _NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
 
 

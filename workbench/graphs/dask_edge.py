@@ -147,11 +147,10 @@ class GpuWorker(SilentWorker):
         """
         check = check_visibility([str(self.name)])
         if check.outcome is CheckOutcome.DIFFERENT:
-            raise WrongDevice(
-                f"the worker of {self.name} was to see that GPU alone: {check.message}",
-                next_step="Run `workbench doctor`, and look for a program that sets "
-                "CUDA_VISIBLE_DEVICES when Python starts",
-            )
+            message = f"the worker of {self.name} must see that GPU alone: {check.message}"
+            refused = RunFiles.of_worker(Path(self.local_directory)).refused
+            refused.write_text(message, encoding="utf-8")
+            raise WrongDevice(message)
         return await super().start_unsafe()
 
 

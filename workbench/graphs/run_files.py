@@ -4,6 +4,7 @@
     dask/scheduler.json      written by the home when its scheduler listens
     dask/<worker>.log        what a worker's own libraries print
     dask/<worker>.running    what a worker is computing; it stays there when the worker dies
+    dask/refused             why a GPU worker would not work
     dask/crossings/<n>/      what the home gave to its workers, see `run_crossing.py`
 
 Whoever holds the key can run code in the job; the directory is 0700 and the files are 0600.
@@ -48,6 +49,16 @@ class RunFiles:
     def scheduler(self) -> Path:
         """Where the scheduler listens: JSON with `address`, as Dask's own workers read it."""
         return self.directory / "scheduler.json"
+
+    @classmethod
+    def of_worker(cls, local_directory: Path) -> RunFiles:
+        """Return the job's paths as seen from a Dask worker's own directory."""
+        return cls(next(one.parent for one in local_directory.parents if one.name == "dask"))
+
+    @property
+    def refused(self) -> Path:
+        """Why a GPU worker would not work; absent where all did."""
+        return self.directory / "refused"
 
     def log(self, worker: str) -> Path:
         """A worker's log."""

@@ -169,7 +169,7 @@ class RunningNode:
         scratch = {VALUE: value}
         try:
             exec(code, scratch)  # noqa: S102  (it binds names and does nothing else)
-        except BaseException as error:  # noqa: BLE001  (there were too many values, or too few)
+        except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
             known.error = error

@@ -61,7 +61,8 @@ class WorkbenchMagics(Magics):
         self._made: Scheduling | None = None
 
     @property
-    def _scheduling(self) -> Scheduling:
+    def scheduling(self) -> Scheduling:
+        """What this notebook's magics share; made when first needed."""
         if self._made is None:
             self._made = Scheduling(self.shell)
         return self._made
@@ -82,11 +83,11 @@ class WorkbenchMagics(Magics):
         body = code if cell is None else cell
         whole, head = whole_cell(self.shell, line, body)
         filename = self.shell.compile.get_code_name(whole, body, self.shell.execution_count)
-        scheduling = self._scheduling
+        scheduling = self.scheduling
         prepared = scheduling.prepare(options, body, head=head, filename=filename)
         if options.dry_run:
             return tables.dry_run(prepared)
-        staged, crossing = scheduling.pack(prepared)
+        staged, crossing = scheduling.pack(prepared, options)
         scheduling.submit(prepared, staged, options)
         if options.detach:
             scheduling.detached.add(staged.job, frozenset(prepared.cell.names.writes))
@@ -98,7 +99,7 @@ class WorkbenchMagics(Magics):
     def gpu_status(self, line: str) -> Any:
         """Show the lab: devices, whose they are, and the queue."""
         _no_arguments("%gpu-status", line)
-        scheduling = self._scheduling
+        scheduling = self.scheduling
         return tables.lab(scheduling.background.run(scheduling.status()))
 
     @line_magic("gpu-jobs")
@@ -106,20 +107,20 @@ class WorkbenchMagics(Magics):
     def gpu_jobs(self, line: str) -> Any:
         """List jobs: running, waiting and lately ended ones."""
         _no_arguments("%gpu-jobs", line)
-        scheduling = self._scheduling
+        scheduling = self.scheduling
         return tables.jobs(scheduling.background.run(scheduling.status()))
 
     @line_magic("gpu-cancel")
     @plain_errors
     def gpu_cancel(self, line: str) -> None:
         """End a job of yours: `%gpu-cancel ID` (a unique beginning of the id is enough)."""
-        self._scheduling.job(_one_id("%gpu-cancel", line)).cancel()
+        self.scheduling.job(_one_id("%gpu-cancel", line)).cancel()
 
     @line_magic("gpu-wait")
     @plain_errors
     def gpu_wait(self, line: str) -> str:
         """Wait until a job of yours has ended: `%gpu-wait ID`; returns how it ended."""
-        return self._scheduling.job(_one_id("%gpu-wait", line)).wait()
+        return self.scheduling.job(_one_id("%gpu-wait", line)).wait()
 
     @line_cell_magic("gpu-plan")
     @plain_errors
@@ -139,7 +140,7 @@ class WorkbenchMagics(Magics):
         if not body.strip():
             raise UserError("there is no code to look at", next_step="Put code below the magic")
         options = parse_options(self.gpu_schedule, "" if cell is None else line)
-        return self._scheduling.prepare(options, body, head="\n", filename="<gpu-plan>")
+        return self.scheduling.prepare(options, body, head="\n", filename="<gpu-plan>")
 
 
 def misplaced_cell_magic(_line: str) -> None:

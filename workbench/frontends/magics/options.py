@@ -24,6 +24,20 @@ _OPTION: Final = re.compile(
 )
 """A flag, or an option with its value; what follows the last one is code."""
 
+OPTIONS: Final = (
+    "--priority",
+    "--gpus",
+    "--cpus",
+    "--gpu-memory",
+    "--memory",
+    "--time",
+    "--device",
+    "--name",
+    "--detach",
+    "--dry-run",
+    "--split",
+)
+
 _ARGUMENTS: Final = (
     argument("--priority", choices=PRIORITIES, default="normal", help="class in the queue"),
     argument("--gpus", type=int, metavar="N", help="whole GPUs, all at once"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+import msgspec
+
 from workbench.advice import Advice, advise
 from workbench.boundary import Crossing, pack
 from workbench.client import Background, Job, JobFailed, KernelSession, Staged
@@ -52,6 +54,7 @@ class Scheduling:
         self.background = Background()
         self.session = KernelSession(self._modules)
         self.detached = Detached(shell)
+        self.last_job: str | None = None
 
     def prepare(self, options: Options, body: str, *, head: str, filename: str) -> Prepared:
         """Read, analyse and place a cell. Nothing is queued, whatever happens.
@@ -79,7 +82,7 @@ class Scheduling:
         """Return the lab now."""
         return await (await self.session.controller()).status()
 
-    def pack(self, prepared: Prepared) -> tuple[Staged, Crossing]:
+    def pack(self, prepared: Prepared, options: Options) -> tuple[Staged, Crossing]:
         """Write the job directory: inputs and specification.
 
         Raises:
@@ -101,7 +104,8 @@ class Scheduling:
                 filename=cell.filename,
                 first_line=cell.first_line,
                 execution_count=self.shell.execution_count,
-                split="none",
+                split=options.split,
+                plan=msgspec.to_builtins(prepared.plan),
             )
             write_spec(staged.directory, spec)
         except BaseException:
@@ -120,6 +124,7 @@ class Scheduling:
                 detach=options.detach,
             )
         )
+        self.last_job = staged.job
 
     def job(self, job: str, crossing: Crossing | None = None) -> Job:
         """Return the `Job` of an id, whose result binds names in this notebook."""

@@ -68,6 +68,6 @@ def _estimate_text(view: JobView) -> str:
     if estimate is None:
         return ""
     if estimate.high_s is None:
-        return f" (start unknown: {estimate.reason})" if estimate.reason else " (start unknown)"
+        return f" ({estimate.reason})" if estimate.reason else " (start unknown)"
     low = format_seconds(estimate.low_s or 0)
     return f" (starts in {low} to {format_seconds(estimate.high_s)})"

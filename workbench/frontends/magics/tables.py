@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from workbench.graphs.show import plan_html, plan_text
 from workbench.protocol.messages import JobView, Status
@@ -14,6 +14,14 @@ from workbench.protocol.quantities import format_bytes, format_seconds
 if TYPE_CHECKING:
     from workbench.advice import Advice
     from workbench.frontends.magics.schedule import Prepared
+
+TABLE: Final = (
+    "border-collapse:collapse;font-size:90%;margin:0;color:inherit;background:transparent"
+)
+CELL: Final = (
+    "text-align:left;vertical-align:top;padding:.15em .8em .15em 0;color:inherit;"
+    "background:transparent;border:0;border-bottom:1px solid rgba(128,128,128,.35)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +38,21 @@ class Shown:
         return self.markup or f"<pre>{html.escape(self.text)}</pre>"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> Shown:
+def columns(head: list[str], rows: list[list[str]]) -> Shown:
+    """Return rows below a head: as aligned text, and as a table."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in [head, *rows]
     ]
+    heads = "".join(f"<th style='{CELL}'>{html.escape(cell)}</th>" for cell in head)
     cells = "".join(
-        "<tr>"
-        + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
-        + "</tr>"
+        "<tr>" + "".join(f"<td style='{CELL}'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
         for row in rows
     )
-    heads = "".join(f"<th style='text-align:left'>{html.escape(cell)}</th>" for cell in head)
     return Shown(
-        "\n".join(lines), f"<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>"
+        "\n".join(lines),
+        f"<table style='{TABLE}'><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>",
     )
 
 
@@ -53,7 +61,7 @@ def jobs(status: Status) -> Shown:
     views = [*status.jobs, *status.ended]
     if not views:
         return Shown("no jobs", "<p>no jobs</p>")
-    return _table(
+    return columns(
         ["job", "owner", "what", "class", "state", "units", "since", "why"],
         [_job_row(view) for view in views],
     )
@@ -78,7 +86,7 @@ def lab(status: Status) -> Shown:
     """Show the devices and the queue."""
     from workbench.frontends.magics.devices_table import device_rows
 
-    parts = [_table(["device", "use", "memory", "whose"], device_rows(status)), jobs(status)]
+    parts = [columns(["device", "use", "memory", "whose"], device_rows(status)), jobs(status)]
     notices = [Shown(notice, f"<p>{html.escape(notice)}</p>") for notice in status.notices]
     every = [*notices, *parts]
     return Shown("\n\n".join(one.text for one in every), "".join(one.markup for one in every))
