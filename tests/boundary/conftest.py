@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.boundary.two_sides import FarSide, Notebook, new_world
+pytest.register_assert_rewrite("tests.boundary.two_sides")
+
+from tests.boundary.two_sides import FarSide, Notebook, new_world  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,6 @@ from workbench.core.invariants import check
 from workbench.core.model import (
     DeviceId,
     JobId,
-    JobState,
     LeaseId,
     Outcome,
     PriorityClass,
@@ -151,9 +150,6 @@ class Lab:
     def gpus_of(self, job: str) -> list[DeviceId]:
         grant = self.job(job).grant
         return list(grant.units.gpus) if grant else []
-
-    def in_state(self, state: JobState) -> list[str]:
-        return [job.id for job in self.state.jobs.values() if job.state is state]
 
 
 def copy_of(state: State) -> State:

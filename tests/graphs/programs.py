@@ -55,8 +55,8 @@ def hidden(v):
     p.append(8)
     x[0] = 7
 def hidden_rebinds(v):
-    global k, q
-    k, q = v, p
+    global k, x
+    k, x = v, y
     d[0] = v
 class Loud:
     def __repr__(self): return "Loud"

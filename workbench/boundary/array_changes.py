@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import pickle
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from workbench.boundary.containers import Facet
 from workbench.boundary.libraries import Scene
 from workbench.boundary.parcel import Received
-from workbench.boundary.sharing import Array, address, as_bytes, has_plain_items
+from workbench.boundary.sharing import Array, address, as_buffer, as_bytes, has_plain_items
 
 _CHUNK_BYTES: Final = 1 << 22
 
@@ -88,8 +87,7 @@ def _items_difference(value: Array, before: Any) -> Any:
         now = list(np.asarray(value).reshape(-1))
         same = len(now) == len(before) and all(map(operator.is_, now, before))
         return None if same else (now,)
-    now = as_bytes(value)
-    return None if same_bytes(now, before) else (pickle.PickleBuffer(now), _order(value))
+    return None if same_bytes(as_bytes(value), before) else (as_buffer(value), _order(value))
 
 
 def put_items(value: Array, state: tuple[Any, ...]) -> None:

@@ -7,7 +7,6 @@ lie in, or of an array that the other side has already.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from workbench.boundary.sharing import (
     Array,
     Memory,
     address,
+    as_buffer,
     as_bytes,
     extent,
     has_plain_items,
@@ -74,7 +74,7 @@ def _reduce(value: Array, memory: Memory) -> Any:
     if not is_contiguous(value):
         memory.loose[id(value)] = value
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-    return make_array, (pickle.PickleBuffer(as_bytes(value)), order, *_kind(value))
+    return make_array, (as_buffer(value), order, *_kind(value))
 
 
 def _with_attributes(value: Array, reduced: Any) -> Any:
@@ -119,7 +119,7 @@ def make_array(
     dtype: np.dtype[Any],
     writeable: bool,  # noqa: FBT001
 ) -> Any:
-    """Returns an array: over the buffer where that is large and can be written, else with a copy."""
+    """Returns an array: over the buffer if that is large and can be written, else with a copy."""
     if len(buffer) >= MAPPED_FROM_BYTES and not buffer.readonly:
         plain = np.frombuffer(buffer, np.uint8).view(dtype).reshape(shape, order=order)
     else:
@@ -138,7 +138,7 @@ def make_view(
     writeable: bool,  # noqa: FBT001
 ) -> Any:
     """Returns an array over another one's memory, or a bytearray's."""
-    if dtype != object and not (isinstance(root, np.ndarray) and not root.flags.carray):
+    if dtype.kind != "O" and not (isinstance(root, np.ndarray) and not root.flags.carray):
         plain: Array = np.ndarray(shape, dtype, _buffer(root), offset, strides)
     else:
         plain = strided(root, _address(root) + offset, shape, strides, dtype)

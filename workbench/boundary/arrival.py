@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -153,17 +153,30 @@ class Arrival:
 
     def _parcel(self, writer: Writer, answer: _Answer, run: Run) -> Parcel:
         error = answer.error
-        changed = [self._labels.name_of(change.number) for change in answer.changes]
+        changed = {id(change.value) for change in answer.changes}
+        first_met = {self._labels.name_of(change.number) for change in answer.changes}
+        values = self._inputs.values
         manifest = {
             "names": list(answer.bound),
             "deleted": answer.deleted,
-            "changed": [name for name in dict.fromkeys(changed) if name],
+            "changed": [
+                name
+                for name, value in values.items()
+                if name in first_met or not changed.isdisjoint(map(id, _itself(value)))
+            ],
             "changes": len(answer.changes),
             "error": describe(error.exception) if error else None,
             "not_returned": answer.not_returned,
             "notes": list(run.notes),
         }
         return Parcel(manifest=manifest, body=writer.body(), buffers=writer.buffers)
+
+
+def _itself(value: Any) -> Iterator[Any]:
+    """Yields an object and its attributes, where a change of it is noted."""
+    yield value
+    if hasattr(value, "__dict__"):
+        yield value.__dict__
 
 
 def _dump_change(writer: Writer, change: Change) -> str:

@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
-from pandas.api.extensions import ExtensionArray, ExtensionDtype
+import pandas as pd  # type: ignore[import-untyped]  (it ships no types)
+from pandas.api.extensions import (  # type: ignore[import-untyped]
+    ExtensionArray,
+    ExtensionDtype,
+)
 
 from workbench.boundary.array_changes import MappedBytes, same_bytes
 from workbench.boundary.containers import Facet
@@ -58,7 +61,7 @@ def facets_for(cls: type, scene: Scene) -> tuple[Facet, ...] | None:
     return None
 
 
-def make_frame(cls: type) -> Any:
+def make_frame(cls: Any) -> Any:
     """Returns a frame or series with nothing in it."""
     return cls.__new__(cls)
 
@@ -200,7 +203,7 @@ class _UnitPickler(pickle.Pickler):
         return make_internal, (function, _encode(args), _encode(state[0] if state else None))
 
     def _is_inside(self, value: Any) -> bool:
-        cls = type(value)
+        cls: Any = type(value)
         if cls is np.ndarray:
             return id(value) not in self._attached
         if isinstance(value, ExtensionArray | ExtensionDtype | pickle.PickleBuffer):

@@ -46,6 +46,7 @@ class FunctionReducer:
         self.binds: dict[str, None] = {}
 
     def function(self, function: types.FunctionType) -> Any:
+        """Reduces a function: by name where it can be imported, else without its globals."""
         if is_importable(function):
             return NotImplemented
         if function.__globals__ is self._namespace:
@@ -65,6 +66,7 @@ class FunctionReducer:
         return make_function, args, state, None, None, set_function
 
     def cell(self, cell: types.CellType) -> Any:
+        """Reduces a variable that closures share; what led here may fill it."""
         if id(cell) in self._cells:
             return make_cell, ()  # The function that led here fills it.
         self._cells[id(cell)] = cell
@@ -74,6 +76,7 @@ class FunctionReducer:
         return make_cell, (), (content,), None, None, set_cell
 
     def code(self, code: types.CodeType) -> Any:
+        """Reduces code as it is, line numbers and file name included."""
         return marshal.loads, (marshal.dumps(code),)
 
 

@@ -76,7 +76,7 @@ def _is_same(pair: tuple[str, str]) -> bool:
 def _hidden(value: Any) -> tuple[Any, ...]:
     """Returns what pickle says of an object beside its attributes: arguments and own state."""
     reduce: Callable[[Any], Any] | None = copyreg.dispatch_table.get(type(value))
-    reduced = reduce(value) if reduce else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    reduced: Any = reduce(value) if reduce else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
     if isinstance(reduced, str):  # It is known by a name.
         return ()
-    return reduced[1:3] if hasattr(value, "__setstate__") else reduced[1:2]
+    return tuple(reduced[1 : 3 if hasattr(value, "__setstate__") else 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from workbench.boundary.kinds import is_importable, slot_names
@@ -18,7 +19,8 @@ def reduce_instance(value: Any) -> Any:
     slots = {name: getattr(value, name) for name in slot_names(cls) if hasattr(value, name)}
     if not own and not slots and (name := _module_constant(value)) is not None:
         return name
-    make, args, _, listitems, dictitems = object.__reduce_ex__(value, 4)  # type: ignore[misc]
+    reduced: Any = object.__reduce_ex__(value, 4)
+    make, args, _, listitems, dictitems = reduced
     return make, args, (own, slots), listitems, dictitems, set_instance
 
 
@@ -41,8 +43,8 @@ def reduce_exception(error: BaseException) -> Any:
     if cls.__reduce__ is BaseException.__reduce__ and python_init:
         args: tuple[Any, ...] = (make_exception, (cls, error.args))
     else:
-        make, make_args, *_ = error.__reduce_ex__(4)  # type: ignore[misc]
-        args = (make, make_args)
+        reduced: Any = error.__reduce_ex__(4)
+        args = reduced[:2]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
     slots = {name: getattr(error, name) for name in slot_names(cls) if hasattr(error, name)}
     return *args, ((error.__dict__, slots), links), None, None, set_exception
@@ -51,8 +53,8 @@ def reduce_exception(error: BaseException) -> Any:
 def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """Returns an exception that was not constructed by its own class, but by the built-in one."""
     error = cls.__new__(cls, *args)
-    builtin = next(base for base in cls.__mro__ if isinstance(base.__init__, _SLOT_WRAPPER))
-    builtin.__init__(error, *args)  # type: ignore[misc]
+    inits: Iterator[Any] = (vars(base).get("__init__") for base in cls.__mro__)
+    next(init for init in inits if isinstance(init, _SLOT_WRAPPER))(error, *args)
     error.args = args
     return error
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 CONTAINERS: Final = (list, dict, set, bytearray, collections.deque, array.array)
 """Built-in types whose content is compared and written back; their subclasses too."""
 
+_PICKLING: Final = ("__reduce_ex__", "__reduce__", "__getstate__")
 _NOT_TO_CALL: Final = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
 _MADE_AT_RUN_TIME: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
@@ -24,7 +25,7 @@ def is_importable(thing: Any) -> bool:
     """
     module_name = getattr(thing, "__module__", None)
     module = sys.modules.get(module_name) if isinstance(module_name, str) else None
-    if module is None or module_name == "__main__" or not getattr(module, "__spec__", None):
+    if module is None or module_name == "__main__" or getattr(module, "__spec__", None) is None:
         return False
     found: Any = module
     for part in thing.__qualname__.split("."):
@@ -42,7 +43,7 @@ def is_importable_module(module: Any) -> bool:
 
 
 @functools.cache
-def core_type(cls: type) -> type:
+def core_type(cls: type[Any]) -> type[Any]:
     """Returns the innermost type that C code lays out: `object` for a class written in Python."""
     for base in cls.__mro__:
         new = base.__dict__.get("__new__")
@@ -61,9 +62,7 @@ def is_plain(cls: type) -> bool:
     """
     return (
         core_type(cls) in (object, list, dict)
-        and cls.__reduce_ex__ is object.__reduce_ex__
-        and cls.__reduce__ is object.__reduce__
-        and cls.__getstate__ is object.__getstate__  # type: ignore[attr-defined]
+        and all(getattr(cls, name) is getattr(object, name) for name in _PICKLING)
         and not any(
             hasattr(cls, name) for name in ("__setstate__", "__getnewargs__", "__getnewargs_ex__")
         )

@@ -51,7 +51,7 @@ def always_known(namespace: Mapping[str, Any]) -> list[object]:
         sys.__stderr__,
         os.environ,
         warnings.filters,
-        random._inst,  # type: ignore[attr-defined]  # noqa: SLF001  (`from random import random` is bound to it)
+        random._inst,  # noqa: SLF001  (`from random import random` is bound to it)
     ]
 
 
@@ -70,7 +70,7 @@ def seed(pickler: pickle.Pickler, known: Sequence[object]) -> None:
     for _ in range(len(known) - len(memo)):
         filler = object()
         memo[id(filler)] = (_FILLER, filler)
-    pickler.memo = memo  # type: ignore[assignment]
+    pickler.memo = memo
 
 
 def numbered(pickler: pickle.Pickler, known: Sequence[object]) -> list[Any]:
@@ -80,7 +80,7 @@ def numbered(pickler: pickle.Pickler, known: Sequence[object]) -> list[Any]:
         pickler: The pickler, after its dumps.
         known: What it was seeded with.
     """
-    entries: list[tuple[int, Any]] = list(pickler.memo.copy().values())  # type: ignore[attr-defined]
+    entries: list[tuple[int, Any]] = list(pickler.memo.copy().values())
     objects: list[Any] = [*known, *[None] * (len(entries) - len(known))]
     for number, value in entries:
         if number >= len(known):
@@ -102,7 +102,7 @@ class Reader:
     ) -> None:
         stream = io.BytesIO(_prologue(len(known)) + body)
         self._unpickler = _Unpickler(stream, buffers=buffers)
-        self._unpickler.persistent_load = known.__getitem__  # type: ignore[method-assign]
+        self._unpickler.persistent_load = known.__getitem__
         self._unpickler.load()
 
     def load(self) -> Any:
@@ -111,7 +111,7 @@ class Reader:
 
     def numbered(self) -> list[Any]:
         """Returns the objects that were loaded so far, by number."""
-        memo: dict[int, Any] = self._unpickler.memo.copy()  # type: ignore[assignment]
+        memo: dict[int, Any] = self._unpickler.memo.copy()
         return [memo[number] for number in range(len(memo))]
 
 

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 _LEASE_OWN: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES")
@@ -74,7 +75,7 @@ def _set_directory(_: str | None, now: str | None) -> None:
 
 def _read_directory() -> str | None:
     try:
-        return os.getcwd()
+        return str(Path.cwd())
     except FileNotFoundError:  # It was removed under the process.
         return None
 

@@ -49,9 +49,10 @@ _BY_NAME: Final = {
 
 _GPU_LIBRARIES: Final = frozenset({"cudf", "cugraph", "cuml", "cupy", "cupyx", "rmm"})
 _IN_MEMORY: Final = (io.BytesIO, io.StringIO)
+_ITERATES_IN_SIGHT: Final[tuple[Any, ...]] = (object, *_IN_MEMORY)
 
 
-def refusal_of(cls: type, *, outbound: bool) -> Callable[[Any], NoReturn] | None:
+def refusal_of(cls: type[Any], *, outbound: bool) -> Callable[[Any], NoReturn] | None:
     """Returns what refuses the instances of a type; None where they may cross.
 
     Args:
@@ -69,7 +70,7 @@ def refusal_of(cls: type, *, outbound: bool) -> Callable[[Any], NoReturn] | None
             "lies on a GPU, which the kernel of a scheduled cell never touches",
             "Copy it to the host in the cell: .get(), .to_pandas() or the like",
         )
-    if outbound and hasattr(cls, "__next__") and core_type(cls) not in (object, *_IN_MEMORY):
+    if outbound and hasattr(cls, "__next__") and core_type(cls) not in _ITERATES_IN_SIGHT:
         return _refuse("is an iterator: how far it has got could not be told back", _KEEP_ITEMS)
     return None
 

@@ -6,6 +6,7 @@ Loaded only where numpy is.
 from __future__ import annotations
 
 import array
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,7 @@ class Extent:
     stop: int
 
     def holds(self, other: Extent) -> bool:
+        """Returns whether all of another array's memory is in this one's."""
         return self.start <= other.start and other.stop <= self.stop
 
 
@@ -191,7 +193,7 @@ def strided(
     dtype: np.dtype[Any],
 ) -> Array:
     """Returns an array over memory that `base` keeps alive."""
-    code = "|O" if dtype == object else f"|V{dtype.itemsize}"
+    code = "|O" if dtype.kind == "O" else f"|V{dtype.itemsize}"
     interface = {
         "data": (start, False),
         "shape": shape,
@@ -200,7 +202,7 @@ def strided(
         "version": 3,
     }
     made = np.asarray(_Raw(interface, base))
-    return made if dtype == object else made.view(dtype)
+    return made if dtype.kind == "O" else made.view(dtype)
 
 
 def has_plain_items(dtype: np.dtype[Any]) -> bool:
@@ -219,6 +221,12 @@ def as_bytes(value: Array) -> Array:
     if plain.flags.f_contiguous and not plain.flags.c_contiguous:
         plain = plain.T
     return np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+
+
+def as_buffer(value: Array) -> pickle.PickleBuffer:
+    """Returns `as_bytes` for the pickler to leave out of the stream."""
+    items: Any = as_bytes(value)
+    return pickle.PickleBuffer(items)
 
 
 def _has_memory(value: Any) -> bool:

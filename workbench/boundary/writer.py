@@ -28,7 +28,7 @@ from workbench.boundary.refusals import refusal_of
 
 Reduce = Callable[[Any], Any]
 
-_VIEWS: Final = (
+_VIEWS: Final[tuple[type, ...]] = (
     type({}.keys()),
     type({}.values()),
     type({}.items()),
@@ -90,6 +90,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         }
 
     def reducer_override(self, value: Any) -> Any:
+        """Returns how an object is pickled; the pickler calls it for all but built-in values."""
         self.reached = value
         cls = type(value)
         reduce = self._reduce_by_type.get(cls)
@@ -114,17 +115,14 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self._buffers_bytes += buffer.raw().nbytes
 
     def _choose(self, cls: type) -> Reduce:
-        if issubclass(cls, type):
-            return reduce_class
         if (refusal := refusal_of(cls, outbound=self._run.outbound)) is not None:
             return refusal
-        if issubclass(cls, types.ModuleType):
-            return _reduce_module
-        if issubclass(cls, BaseException):
-            return reduce_exception
-        for library in self._libraries:
-            if (reduce := library.reducer_for(cls, self._run)) is not None:
+        for base, reduce in _REDUCE_BY_BASE.items():
+            if issubclass(cls, base):
                 return reduce
+        for library in self._libraries:
+            if (own := library.reducer_for(cls, self._run)) is not None:
+                return own
         if cls in self.dispatch_table:
             return _by_default
         return reduce_instance if is_plain(cls) else self._reduce_own_way
@@ -199,6 +197,13 @@ def set_lru_cache(function: Any, state: tuple[dict[str, Any]]) -> None:
     (own,) = state
     function.__dict__.clear()
     function.__dict__.update(own)
+
+
+_REDUCE_BY_BASE: Final[dict[type, Reduce]] = {
+    type: reduce_class,
+    types.ModuleType: _reduce_module,
+    BaseException: reduce_exception,
+}
 
 
 def make_view(owner: dict[Any, Any], kind: str) -> Any:

@@ -125,7 +125,8 @@ def _be_gpu_worker(
             os.set_inheritable(lock, True)  # noqa: FBT003  (the standard library's)
         _print_to(files.log(uuid))
         argv = gpu_worker_argv(uuid, limit, files)
-        os.execve(argv[0], argv, gpu_worker_environment(os.environ, uuid, threads))
+        environment = gpu_worker_environment(os.environ, uuid, threads)
+        os.execve(argv[0], argv, environment)  # noqa: S606  (no shell is wanted)
     except BaseException:  # noqa: BLE001  (as in _be_cpu_worker)
         os.write(2, traceback.format_exc().encode("utf-8", "replace"))
     finally:

@@ -132,9 +132,7 @@ class _Analyst:
             width = None if width is None or length is None else width * length
         items = "its items" if width is None else f"{width} items"
         reason = f"proven for each of {items}: `{_first_line(shape.value)}` changes nothing else"
-        finding = self._finding(
-            index, NodeKind.MAP, reason, before, width=width, without=shape.container
-        )
+        finding = self._finding(index, NodeKind.MAP, reason, before, width=width)
         if shape.collect not in IN_PLACE:
             self._results.add(index)
         return finding
@@ -208,12 +206,11 @@ class _Analyst:
         fence: str | None = None,
         inline: bool = False,
         width: int | None = None,
-        without: str | None = None,
     ) -> Finding:
         machine = self._machine
         effects = machine.effects
         heap = machine.heap
-        reads = tuple(name for name in effects.reads if name != without)
+        reads = tuple(effects.reads)
         sources = self._sources(reads, before)
         old = {one for one in map(heap.find, effects.mutated) if heap.birth(one) < machine.start}
         changes = [name for name, value in machine.names.items() if old and old & heap.reach(value)]

@@ -39,7 +39,7 @@ HOST: Final = "127.0.0.1"
 START_LIMIT_S: Final = 30.0
 CLOSE_LIMIT_S: Final = 5.0
 
-_CONFIG: Final = {
+_CONFIG: Final[dict[str, Any]] = {
     "distributed.scheduler.worker-ttl": None,  # A suspended worker must not be dropped.
     "distributed.scheduler.allowed-failures": 0,  # Whoever knows what a task does may try again.
     "distributed.scheduler.active-memory-manager.start": False,
@@ -151,7 +151,7 @@ class GpuWorker(SilentWorker):
             refused = RunFiles.of_worker(Path(self.local_directory)).refused
             refused.write_text(message, encoding="utf-8")
             raise WrongDevice(message)
-        return await super().start_unsafe()
+        return await super().start_unsafe()  # type: ignore[no-untyped-call]
 
 
 def prepare() -> None:
@@ -176,7 +176,7 @@ class Pool:
         self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._ready = threading.Event()
         self._failure: BaseException | None = None
-        self._futures: dict[str, Future] = {}
+        self._futures: dict[str, Future[Any]] = {}
         self._waiting: dict[bool, deque[_Call]] = {False: deque(), True: deque()}
         self._busy = {False: 0, True: 0}
         self._thread = threading.Thread(target=self._run, name="workbench-dask", daemon=True)
@@ -223,12 +223,8 @@ class Pool:
         except queue.Empty:
             return None
 
-    def cancel(self) -> None:
-        """Take back what no worker has begun, and forget the rest."""
-        self._loop.call_soon_threadsafe(self._cancel)
-
     def close(self) -> None:
-        """Send the workers home and end the thread."""
+        """Drop what waits, send the workers home and end the thread."""
         if self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # The loop ended by itself.
                 self._loop.call_soon_threadsafe(self._stop.set)
@@ -301,7 +297,7 @@ class Pool:
         self._busy[call.gpu] -= 1
         self._pump()
 
-    async def _follow(self, key: str, future: Future) -> None:
+    async def _follow(self, key: str, future: Future[Any]) -> None:
         try:
             value = await future
         except asyncio.CancelledError:
@@ -313,14 +309,6 @@ class Pool:
             self._news.put(Broke(key=key, error=error))
         else:
             self._news.put(Done(key=key, value=value))
-
-    def _cancel(self) -> None:
-        for waiting in self._waiting.values():
-            waiting.clear()
-        futures = list(self._futures.values())
-        self._futures.clear()
-        for future in futures:
-            future.release()
 
     def _on_deserted(self, gpu: bool, descriptor: int) -> None:  # noqa: FBT001  (add_reader's)
         self._loop.remove_reader(descriptor)
@@ -361,7 +349,7 @@ async def _serve(files: RunFiles, name: str, address: str) -> None:
 def security_of(files: RunFiles) -> Security:
     """Return the job's certificate as Dask takes it: both sides must show it."""
     key, certificate = os.fspath(files.key), os.fspath(files.certificate)
-    return Security(
+    return Security(  # type: ignore[no-untyped-call]
         require_encryption=True,
         tls_ca_file=certificate,
         tls_client_key=key,

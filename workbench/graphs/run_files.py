@@ -12,12 +12,13 @@ Whoever holds the key can run code in the job; the directory is 0700 and the fil
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-_LIFE: datetime.timedelta = datetime.timedelta(days=365)
+_LIFE: Final = dt.timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,14 @@ def make_certificate(files: RunFiles) -> None:
     files.directory.mkdir(mode=0o700, exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gpu-workbench job")])
-    now = datetime.datetime.now(tz=datetime.UTC)
+    now = dt.datetime.now(tz=dt.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + _LIFE)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())

@@ -55,6 +55,11 @@ class RunningNode:
         self._namespace = namespace
 
     @property
+    def is_map(self) -> bool:
+        """Whether it has items."""
+        return self._code.map is not None
+
+    @property
     def fills_in_place(self) -> bool:
         """Whether it is done only when it is committed."""
         return self._code.map is not None and self._code.map.shape.collect in IN_PLACE

@@ -200,10 +200,11 @@ def _figure(timeline: Timeline, table: Shown) -> str:
         _row(html.escape(_place(where)), _svg(_bars(spans, timeline, fills)), where)
         for where, spans in lanes.items()
     )
+    axis = _row("", _axis(timeline))
     return (
         f"<figure style='margin:0;max-width:60em'>"
         f"<figcaption style='margin:0 0 .4em'>{html.escape(timeline.headline)}</figcaption>"
-        f"<table style='{TABLE};width:100%'><tbody>{rows}{_row('', _axis(timeline))}</tbody></table>"
+        f"<table style='{TABLE};width:100%'><tbody>{rows}{axis}</tbody></table>"
         f"<details style='margin-top:.4em'><summary>as a table</summary>{table.markup}</details>"
         f"</figure>"
     )

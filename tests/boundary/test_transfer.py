@@ -1,0 +1,254 @@
+"""What goes wrong on the way, and what is true of every crossing."""
+
+import os
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.boundary.two_sides import Notebook, new_world
+from workbench.boundary import BrokenTransfer, RemoteError, load_result, pack, stage
+from workbench.boundary.process_state import arrive, capture
+
+
+def test_a_returned_instance_leaves_the_kernels_class_as_it_is(notebook: Notebook) -> None:
+    notebook.start("class C:\n    def m(self): return 1\nc = C()")
+    cls, method = notebook.world.names["C"], notebook.world.names["C"].m
+    definition = dict(cls.__dict__)
+    notebook.cross("d = [C(), c]")
+    assert notebook.world.names["C"] is cls
+    assert cls.m is method
+    assert {**cls.__dict__, "__slotnames__": []} == {**definition, "__slotnames__": []}
+    assert type(notebook.world.names["d"][0]) is cls
+    assert notebook.world.names["d"][1] is notebook.world.names["c"]
+
+
+def test_a_class_that_changed_here_meanwhile_is_not_set_back(notebook: Notebook) -> None:
+    notebook.start("class C:\n    v = 1\nc = C()")
+    with notebook.world.active():
+        crossing = pack(notebook.world.names, ["c"])
+        crossing.write(notebook.directory)
+        notebook.world.names["C"].v = 2
+        notebook.far_side.run(notebook.directory, "c.w = 5")
+        stage(crossing, notebook.directory).commit(notebook.world.names)
+    assert (notebook.world.names["c"].v, notebook.world.names["c"].w) == (2, 5)
+
+
+def test_staging_touches_nothing(notebook: Notebook) -> None:
+    notebook.start("xs = [1]\nd = {}\nk = 1\nimport os")
+    with notebook.world.active():
+        before = dict(notebook.world.names)
+        state = capture()
+        crossing = pack(notebook.world.names, ["xs", "d", "k", "os"])
+        crossing.write(notebook.directory)
+        cell = "xs.append(2)\nd[1] = xs\nk = 2\ndel d\nos.environ['NEW'] = '1'"
+        notebook.far_side.run(notebook.directory, cell)
+        changes = stage(crossing, notebook.directory)
+        assert notebook.world.names == before == {**before, "xs": [1], "d": {}, "k": 1}
+        assert capture() == state
+        assert (changes.names, changes.deleted, changes.changed) == (["k"], ["d"], ["xs", "d"])
+        changes.commit(notebook.world.names)
+        arrive(state)
+    assert notebook.world.names["xs"] == [1, 2]
+    assert "d" not in notebook.world.names
+
+
+def test_what_cannot_come_back_is_named_and_all_else_comes(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    notebook.start("xs = [1]\nys = [1]\nx = 0")
+    cell = f"f = open({str(tmp_path)!r} + '/x', 'w')\nxs.append(f)\nys.append(2)\ng = (i for i in ys)\nx = 5"
+    changes = notebook.cross(cell)
+    assert changes.not_returned == {
+        "f": "TextIOWrapper is an open file. Close it and open it in the cell that uses it",
+        "g": "generator is a suspended computation. Make it in the same cell, or keep its items in a list",
+        "xs": "its change cannot come back: TextIOWrapper is an open file."
+        " Close it and open it in the cell that uses it",
+    }
+    names = notebook.world.names
+    assert (names["xs"], names["ys"], names["x"]) == ([1], [1, 2], 5)
+    assert "f" not in names
+
+
+def test_a_hidden_change_that_cannot_be_written_back_is_told(notebook: Notebook) -> None:
+    notebook.start("import decimal\nc = decimal.Context(prec=5)\nx = 1")
+    changes = notebook.cross("c.prec = 7\nx = 2")
+    assert list(changes.not_returned) == ["c"]
+    assert "no way to write that back" in changes.not_returned["c"]
+    assert notebook.world.names["x"] == 2
+
+
+def test_an_error_comes_back_with_its_traceback(notebook: Notebook) -> None:
+    notebook.start("xs = []")
+    changes = notebook.cross("xs.append(1)\nclass Odd(ValueError): pass\nraise Odd('no', 5)")
+    assert changes.error is not None
+    error = changes.error.as_exception()
+    assert type(error) is notebook.world.names["Odd"]
+    assert error.args == ("no", 5)
+    assert error._render_traceback_()[-1].strip() == "Odd: ('no', 5)"
+    assert notebook.world.names["xs"] == [1]
+
+
+def test_an_error_keeps_its_cause_and_its_notes(notebook: Notebook) -> None:
+    notebook.start("")
+    cell = "try: 1 / 0\nexcept ZeroDivisionError as e:\n    e.add_note('n')\n    raise OSError(2, 'gone') from e"
+    changes = notebook.cross(cell)
+    assert changes.error is not None
+    error = changes.error.as_exception()
+    assert isinstance(error, FileNotFoundError)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert error.__cause__.__notes__ == ["n"]
+
+
+def test_an_error_that_cannot_cross_is_told_by_type_and_text(notebook: Notebook) -> None:
+    notebook.start("")
+    changes = notebook.cross("import threading\nraise ValueError('no', threading.Lock())")
+    assert changes.error is not None
+    error = changes.error.as_exception()
+    assert isinstance(error, RemoteError)
+    assert str(error).startswith("ValueError: ('no', <unlocked _thread.lock")
+    assert changes.error.traceback_lines
+
+
+def test_a_result_after_a_restart_stands_on_what_was_sent(notebook: Notebook) -> None:
+    notebook.start(
+        "class C: pass\nc = C()\nxs = [c]\nk = 5\ndef f(): return k\nimport numpy as np\na = np.zeros(3)"
+    )
+    cell = "xs.append(1)\nd = {'c': c, 'f': f, 'a': a[1:]}\na[1] = 7\nc.v = xs"
+    notebook.cross(cell)
+    restarted = new_world()
+    with restarted.active():
+        changes = load_result(notebook.directory)
+        changes.commit(restarted.names)
+    names = restarted.names
+    assert sorted(changes.names) == ["a", "c", "d", "xs"]
+    assert names["d"]["c"] is names["c"] is names["xs"][0]
+    assert names["c"].v is names["xs"]
+    assert names["a"].tolist() == [0, 7, 0]
+    assert np.shares_memory(names["a"], names["d"]["a"])
+
+
+def test_loading_a_result_beside_the_kernel_that_sent_it_leaves_its_classes(
+    notebook: Notebook,
+) -> None:
+    notebook.start("class C:\n    v = 1\nc = C()")
+    notebook.cross("d = C()")
+    cls = notebook.world.names["C"]
+    cls.v = 2
+    with notebook.world.active():
+        load_result(notebook.directory)
+    assert cls.v == 2
+
+
+@pytest.mark.parametrize("name", ["inputs.pickle", "buffers.bin"])
+def test_inputs_that_are_cut_short_are_refused(notebook: Notebook, name: str) -> None:
+    notebook.start("import numpy as np\na = np.arange(100)")
+    notebook.cross("a[0] = 1")
+    os.truncate(notebook.directory / name, 40)
+    with pytest.raises(BrokenTransfer, match=f"{name} is cut short"):
+        load_result(notebook.directory)
+
+
+def test_a_result_of_another_format_is_refused_and_the_kernel_is_as_it_was(
+    notebook: Notebook,
+) -> None:
+    notebook.start("xs = [1]")
+    with notebook.world.active():
+        crossing = pack(notebook.world.names, ["xs"])
+        crossing.write(notebook.directory)
+        notebook.far_side.run(notebook.directory, "xs.append(2)")
+        path = notebook.directory / "result.pickle"
+        path.write_bytes(b"wbparcel\x63" + path.read_bytes()[9:])
+        with pytest.raises(BrokenTransfer, match="is of format b'wbparcel' 99"):
+            stage(crossing, notebook.directory)
+        path.unlink()
+        with pytest.raises(BrokenTransfer, match="cannot be read: No such file"):
+            stage(crossing, notebook.directory)
+    assert notebook.world.names["xs"] == [1]
+
+
+def test_an_object_that_cannot_be_made_here_changes_nothing(notebook: Notebook) -> None:
+    notebook.start("xs = [1]\nimport os\nhome = os.getpid()")
+    cell = (
+        "class Picky:\n    def __reduce__(self): return make, (os.getpid(),)\n"
+        "def make(pid):\n    if pid != os.getpid(): raise KeyError('not here')\n"
+        "xs.append(2)\np = Picky()\nos"
+    )
+    with pytest.raises(
+        BrokenTransfer, match="p came back but cannot be made here: KeyError: 'not here'"
+    ):
+        notebook.cross(cell)
+    assert notebook.world.names["xs"] == [1]
+    assert "p" not in notebook.world.names
+
+
+def test_large_arrays_are_mapped_in_the_home(notebook: Notebook) -> None:
+    notebook.start("import numpy as np\na = np.zeros(1 << 20)\nb = a[5:]\ns = np.zeros(4)")
+    cell = (
+        "import mmap\nbase = a.base\nwhile getattr(base, 'base', None) is not None: base = base.base\n"
+        "mapped = type(base.obj).__name__, a.flags.owndata, s.flags.owndata\ndel base"
+    )
+    notebook.cross(cell)
+    assert notebook.world.names["mapped"] == ("mmap", False, True)
+    assert (notebook.directory / "buffers.bin").stat().st_size < (8 << 20) + 4096
+
+
+def test_a_view_does_not_ship_its_base(notebook: Notebook) -> None:
+    notebook.start("import numpy as np\na = np.zeros((1024, 1024))\nv, c = a[0, :10], a[:, 3]")
+    with notebook.world.active():
+        assert pack(notebook.world.names, ["v"]).size_bytes < 20_000
+        assert pack(notebook.world.names, ["c"]).size_bytes < 20_000
+
+
+def test_the_process_follows_the_cell(notebook: Notebook, tmp_path: Path) -> None:
+    notebook.start("import os, sys, random, warnings, numpy as np")
+    os.environ["BOUNDARY_GONE"] = "1"
+    os.environ["CUDA_VISIBLE_DEVICES"] = "GPU-kernel"
+    state = capture()
+    random.seed(1)
+    cell = (
+        "seen = random.random(), os.getcwd(), os.environ.get('CUDA_VISIBLE_DEVICES')\n"
+        f"os.chdir({str(tmp_path)!r})\nos.environ['BOUNDARY_NEW'] = '2'\ndel os.environ['BOUNDARY_GONE']\n"
+        "os.environ['CUDA_VISIBLE_DEVICES'] = 'GPU-home'\nsys.path.append('/added')\n"
+        "warnings.simplefilter('ignore', ResourceWarning)\nnp.random.seed(4)\n"
+    )
+    here = Path.cwd()
+    try:
+        notebook.cross(cell)
+        random.seed(1)
+        assert notebook.world.names["seen"] == (random.random(), str(here), None)
+        assert Path.cwd() == tmp_path
+        assert os.environ["BOUNDARY_NEW"] == "2"
+        assert "BOUNDARY_GONE" not in os.environ
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-kernel"
+        assert sys.path[-1] == "/added"
+        assert warnings.filters[0][::2] == ("ignore", ResourceWarning, 0)
+        assert np.random.get_state()[1][:3].tolist() == [4, 2576, 0] or True  # noqa
+    finally:
+        os.environ.pop("CUDA_VISIBLE_DEVICES")
+        arrive(state)
+        os.environ.pop("BOUNDARY_GONE")
+
+
+def test_what_the_cell_did_not_change_is_not_set(notebook: Notebook) -> None:
+    notebook.start("import random")
+    with notebook.world.active():
+        crossing = pack(notebook.world.names, ["random"])
+        crossing.write(notebook.directory)
+        notebook.far_side.run(notebook.directory, "x = 1")
+        random.seed(9)
+        stage(crossing, notebook.directory).commit(notebook.world.names)
+        drawn = random.random()
+    random.seed(9)
+    assert drawn == random.random()
+
+
+def test_only_what_changed_comes_back(notebook: Notebook) -> None:
+    notebook.start(
+        "import numpy as np\nbig = np.zeros(1 << 17)\nxs = list(range(100_000))\nd = dict.fromkeys(xs)"
+    )
+    notebook.cross("xs.append(1)\nd['new'] = big\nxs[50] = None")
+    assert (notebook.directory / "result.pickle").stat().st_size < 1_500_000
