@@ -226,7 +226,8 @@ def test_the_process_follows_the_cell(notebook: Notebook, tmp_path: Path) -> Non
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-kernel"
         assert sys.path[-1] == "/added"
         assert warnings.filters[0][::2] == ("ignore", ResourceWarning, 0)
-        assert np.random.get_state()[1][:3].tolist() == [4, 2576, 0] or True  # noqa
+        _, keys, *_ = np.random.get_state()  # noqa: NPY002  (it is the one that travels)
+        assert keys[:3].tolist() == [4, 2954765717, 1495507861]  # What the seed 4 gives.
     finally:
         os.environ.pop("CUDA_VISIBLE_DEVICES")
         arrive(state)

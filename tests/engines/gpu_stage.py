@@ -17,8 +17,8 @@ from workbench.graphs.dask_edge import Done, Pool
 from workbench.graphs.run_files import RunFiles
 
 
-def report(meeting: str, count: int) -> dict[str, object]:
-    """What a task sees in its worker; returns when as many workers have come to the meeting."""
+def report(meeting: str, count: int) -> None:
+    """Write what a task sees in its worker, when as many workers have come to the meeting."""
     from distributed import get_worker
 
     from workbench.devices.visible import check_visibility
@@ -28,7 +28,7 @@ def report(meeting: str, count: int) -> dict[str, object]:
     (Path(meeting) / f"{worker.name}.here").touch()
     while len(list(Path(meeting).glob("*.here"))) < count:
         time.sleep(0.01)
-    return {
+    seen = {
         "worker": worker.name,
         "visible": visible,
         "order": os.environ["CUDA_DEVICE_ORDER"],
@@ -37,6 +37,7 @@ def report(meeting: str, count: int) -> dict[str, object]:
         "threads": os.environ["OMP_NUM_THREADS"],
         "holds_lock": os.environ["TEST_LOCK"] in _open_inodes(),
     }
+    (Path(meeting) / f"{worker.name}.seen").write_text(json.dumps(seen))
 
 
 def _open_inodes() -> set[str]:
@@ -55,12 +56,11 @@ def main() -> None:
     os.setsid()
     lock = os.open(job, os.O_RDONLY)
     os.environ["TEST_LOCK"] = str(os.fstat(lock).st_ino)
-    gate = start_gpu_workers(
-        dict.fromkeys(uuids, 2**33), Path(job), enter=lambda: None, locks=[lock], threads=3
-    )
+    gate = start_gpu_workers(uuids, Path(job), enter=lambda: None, locks=[lock], threads=3)
     gate.keep_home_side()
-    pool = Pool(files, {True: gate.fileno()})
+    pool = Pool(files, {True: gate})
     pool.start()
+    pool.wait_ready()
     from tests.engines import gpu_stage
 
     for uuid in uuids:
@@ -69,6 +69,7 @@ def main() -> None:
     while len(news) < len(uuids) and isinstance(news[-1], Done):
         news.append(pool.wait())
     pool.close()
+    pool.join()
     os.close(gate.fileno())
     while True:
         try:
@@ -76,8 +77,9 @@ def main() -> None:
         except ChildProcessError:
             break
     refused = files.refused.read_text() if files.refused.exists() else None
-    answers = [one.value if isinstance(one, Done) else repr(one) for one in news]
-    print(json.dumps({"answers": answers, "refused": refused}))
+    seen = [json.loads(path.read_text()) for path in Path(job).glob("*.seen")]
+    news_of = [type(one).__name__ for one in news]
+    print(json.dumps({"seen": seen, "news": news_of, "refused": refused}))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,7 @@ import psutil
 import pytest
 
 from tests.stand_ins.world import GIB, StubWorld
-from workbench.engines.local import (
-    cpu_worker_count,
-    device_limit_bytes,
-    gpu_worker_argv,
-    gpu_worker_environment,
-    threads_each,
-)
-from workbench.graphs.run_files import RunFiles
+from workbench.engines.local import cpu_worker_count, threads_each
 
 
 @pytest.mark.parametrize(
@@ -29,32 +22,6 @@ def test_a_plan_gets_no_more_workers_than_it_can_use(width: int, cores: int, wor
 
 def test_cores_are_shared_out_among_the_workers() -> None:
     assert [threads_each(3, 8), threads_each(8, 2), threads_each(0, 2)] == [2, 1, 2]
-
-
-def test_a_gpu_worker_spills_at_four_fifths_or_where_it_was_declared() -> None:
-    assert device_limit_bytes(80 * GIB, None) == 64 * GIB
-    assert device_limit_bytes(80 * GIB, 6 * GIB) == 6 * GIB
-
-
-def test_a_gpu_worker_is_named_after_its_gpu_and_uses_tls(tmp_path: Path) -> None:
-    argv = gpu_worker_argv("GPU-1", 5, RunFiles(tmp_path))
-    options = dict(zip(argv[5::2], argv[6::2], strict=False))
-    assert argv[:5] == [sys.executable, "-m", "dask", "cuda", "worker"]
-    assert options["--name"] == "GPU-1"
-    assert options["--device-memory-limit"] == "5"
-    assert options["--protocol"] == "tls"
-    assert options["--tls-key"] == str(tmp_path / "dask/key.pem")
-    assert argv[-1] == "--no-dashboard"
-
-
-def test_a_gpu_worker_sees_its_own_gpu_alone() -> None:
-    environment = gpu_worker_environment(
-        {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "HOME": "/h", "OMP_NUM_THREADS": "9"}, "GPU-2", 4
-    )
-    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-2"
-    assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
-    assert environment["OMP_NUM_THREADS"] == "4"
-    assert environment["HOME"] == "/h"
 
 
 def gpu_stage(world: StubWorld, job: Path, *uuids: str, **variables: str) -> dict[str, object]:
@@ -90,15 +57,15 @@ def test_a_task_runs_where_the_leased_gpu_alone_is_visible(
     leased = [uuids[3], uuids[1]]
     answer = gpu_stage(nvml_stub, tmp_path / "job", *leased)
     assert answer["refused"] is None
-    answers = answer["answers"]
-    assert isinstance(answers, list)
-    assert sorted(answers, key=lambda one: leased.index(one["worker"])) == [
+    seen = answer["seen"]
+    assert isinstance(seen, list)
+    assert sorted(seen, key=lambda one: leased.index(one["worker"])) == [
         {
             "worker": uuid,
             "visible": uuid,
             "order": "PCI_BUS_ID",
             "check": "same",
-            "limit_bytes": 8 * GIB,
+            "limit_bytes": 64 * GIB,
             "threads": "3",
             "holds_lock": True,
         }
@@ -114,5 +81,5 @@ def test_a_worker_that_sees_another_gpu_refuses(nvml_stub: StubWorld, tmp_path: 
     leased, other = nvml_stub.gpus(2)
     (tmp_path / "sitecustomize.py").write_text(SWAP.format(other))
     answer = gpu_stage(nvml_stub, tmp_path / "job", leased, PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
-    assert answer["answers"] == ["Deserted(gpu=True)"]
+    assert answer["news"] == ["Deserted"]
     assert str(answer["refused"]).endswith(f"leased {leased}, but CUDA shows {other}")

@@ -25,13 +25,14 @@ from typing import Any
 import msgspec
 
 from workbench.engines.gate import Gate
-from workbench.engines.local import cpu_worker_count, fork_cpu_workers
+from workbench.engines.local import fork_cpu_workers
 from workbench.graphs import dask_edge, run_remote
 from workbench.graphs.cell import Cell, parse_source
 from workbench.graphs.executable import executable
 from workbench.graphs.plan import make_plan
-from workbench.graphs.run import PlanRun, Workers
+from workbench.graphs.run import PlanRun
 from workbench.graphs.run_files import RunFiles
+from workbench.graphs.run_parts import Workers
 from workbench.protocol.job_files import CellSpec, write_spec
 from workbench.protocol.plan import NodeKind, Plan
 
@@ -71,7 +72,7 @@ def _in_fork(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 def _as_shim(case: dict[str, Any]) -> dict[str, Any]:
     """Fork the workers, be the home, and see that every worker ends."""
     job = Path(tempfile.mkdtemp(prefix="wbrun"))
-    count = cpu_worker_count(case.get("width", 4), case.get("cores", 2))
+    count = case.get("workers", 2)
     gate = None
     if count:
         me = os.getpid()
@@ -96,8 +97,7 @@ def _as_shim(case: dict[str, Any]) -> dict[str, Any]:
             while True:
                 exits.append(os.waitstatus_to_exitcode(os.wait()[1]))
         logs = {path.name: path.read_text() for path in job.glob("dask/*.log")}
-        started = RunFiles(job).scheduler.exists()
-        return result | {"worker_exits": sorted(exits), "dask_started": started, "logs": logs}
+        return result | {"worker_exits": sorted(exits), "logs": logs}
     finally:
         shutil.rmtree(job)
 
@@ -229,11 +229,21 @@ def _planned(
         if cell.statements[index].last_expr and value is not None:
             shown.append(value)
 
+    pool = None
     workers = None
     if gate is not None:
-        workers = Workers(files=RunFiles(job), crews={False: gate}, uses_gpu=lambda _: False)
+        files, crews = RunFiles(job), {False: gate}
+        pool = dask_edge.Pool(files, crews)
+        pool.start()
+        pool.wait_ready()
+        workers = Workers(files=files, crews=crews, pool=pool, uses_gpu=lambda _: False)
     run = PlanRun(executable(plan, cell), namespace, workers=workers, committed=committed, say=say)
-    return _loop(cell, namespace, run.steps(), shown)
+    try:
+        return _loop(cell, namespace, run.steps(), shown)
+    finally:
+        if pool is not None:
+            pool.close()
+            pool.join()
 
 
 def _with_moved(plan: Plan, cell: Cell, moved: dict[str, str]) -> Plan:
@@ -255,18 +265,14 @@ def _with_moved(plan: Plan, cell: Cell, moved: dict[str, str]) -> Plan:
 def _loop(
     cell: Cell, namespace: dict[str, Any], steps: Iterator[int], shown: list[Any]
 ) -> list[Any]:
-    try:
-        for index in steps:
-            statement = cell.statements[index]
-            if statement.last_expr:
-                value = eval(cell.compile(statement.node.value, "eval"), namespace)
-                if value is not None:
-                    shown.append(value)
-            else:
-                exec(cell.compile(statement.node), namespace)
-    finally:
-        if hasattr(steps, "close"):
-            steps.close()
+    for index in steps:
+        statement = cell.statements[index]
+        if statement.last_expr:
+            value = eval(cell.compile(statement.node.value, "eval"), namespace)
+            if value is not None:
+                shown.append(value)
+        else:
+            exec(cell.compile(statement.node), namespace)
     return shown
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from workbench.engines.gate import Gate
 from workbench.graphs import dask_edge
-from workbench.graphs.dask_edge import Deserted, Done, Lost, Pool
+from workbench.graphs.dask_edge import Broke, Deserted, Done, Lost, Pool
 from workbench.graphs.run_files import RunFiles
 
 SERVE = """
@@ -43,9 +43,9 @@ class Crew:
             for number in range(count)
         ]
         self.gate.keep_home_side()
-        self.pool = Pool(self.files, {False: self.gate.fileno()})
+        self.pool = Pool(self.files, {False: self.gate})
         self.pool.start()
-        self.gate.open()
+        self.pool.wait_ready()
 
     def join(self) -> None:
         """Wait until all workers have joined: each has one call at a time."""
@@ -56,6 +56,7 @@ class Crew:
 
     def close(self) -> None:
         self.pool.close()
+        self.pool.join()
         with contextlib.suppress(OSError):
             os.close(self.gate.fileno())
         for worker in self.workers:
@@ -107,14 +108,20 @@ def test_the_key_is_its_owners_alone(crew: Crew) -> None:
         assert path.stat().st_mode & 0o777 == 0o600, path
 
 
-def test_calls_return_and_each_worker_has_one_at_a_time(crew: Crew) -> None:
+def test_calls_are_made_once_each(crew: Crew, tmp_path: Path) -> None:
     for number in range(6):
-        crew.pool.submit(f"k{number}", pow, 2, number)
+        crew.pool.submit(f"k{number}", Path.touch, tmp_path / str(number))
     done = [crew.pool.wait() for _ in range(6)]
-    assert {one.key: one.value for one in done if isinstance(one, Done)} == {
-        f"k{number}": 2**number for number in range(6)
-    }
+    assert {one.key for one in done if isinstance(one, Done)} == {f"k{n}" for n in range(6)}
+    assert sorted(path.name for path in tmp_path.glob("?")) == list("012345")
     assert crew.pool.take() is None
+
+
+def test_a_call_that_raises_is_told_apart(crew: Crew) -> None:
+    crew.pool.submit("k", divmod, 1, 0)
+    news = crew.pool.wait()
+    assert isinstance(news, Broke)
+    assert isinstance(news.error, ZeroDivisionError)
 
 
 def test_a_killed_worker_loses_its_call_and_the_other_one_goes_on(crew: Crew) -> None:
@@ -125,7 +132,7 @@ def test_a_killed_worker_loses_its_call_and_the_other_one_goes_on(crew: Crew) ->
     assert news.key == "lost"
     assert news.worker in {"worker-0", "worker-1"}
     crew.pool.submit("lives", pow, 2, 3)
-    assert crew.pool.wait() == Done(key="lives", value=8)
+    assert crew.pool.wait() == Done(key="lives")
 
 
 def test_it_is_told_when_the_last_worker_is_gone(crew: Crew) -> None:
@@ -137,6 +144,7 @@ def test_it_is_told_when_the_last_worker_is_gone(crew: Crew) -> None:
 def test_the_thread_and_its_port_are_gone_after_closing(crew: Crew) -> None:
     crew.join()
     crew.pool.close()
+    crew.pool.join()
     assert "workbench-dask" not in [one.name for one in threading.enumerate()]
     assert not listeners(os.getpid())
     for worker in crew.workers:

@@ -91,20 +91,14 @@ def test_a_collected_cell_is_as_in_order(stage: Stage, name: str) -> None:
     assert not lines(planned, "progress")
 
 
-def test_a_cell_of_barriers_starts_no_dask(stage: Stage) -> None:
-    _, planned = stage.run(cell="print(1)\nprint(2)")
-    assert planned["stdout"] == "1\n2\n"
-    assert not planned["dask_started"]
-    assert all(code in ENDED for code in planned["worker_exits"])
-
-
-def test_one_task_starts_no_dask(stage: Stage) -> None:
-    _, planned = stage.run(setup=SLOW, cell="a = slow(1)\nprint(a)")
-    assert not planned["dask_started"]
+def test_one_task_alone_is_not_sent(stage: Stage) -> None:
+    in_order, planned = stage.run(setup=SLOW, cell="a = slow(1)\nprint(a)")
+    assert seen(planned) == seen(in_order)
+    assert not lines(planned, "place")
 
 
 def test_without_workers_the_home_runs_every_statement(stage: Stage) -> None:
-    in_order, planned = stage.run(setup=NUMBERS, cell="ys = [slow(x) for x in data]", cores=1)
+    in_order, planned = stage.run(setup=NUMBERS, cell="ys = [slow(x) for x in data]", workers=0)
     assert seen(planned) == seen(in_order)
     assert planned["worker_exits"] == []
 
@@ -129,7 +123,7 @@ def test_a_part_whose_worker_is_killed_is_run_again(stage: Stage) -> None:
 
 
 def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
-    _, planned = stage.run(setup=SLOW, cell=LOOP, cores=3, kill=["1-2-1", "1-2-2"])
+    _, planned = stage.run(setup=SLOW, cell=LOOP, workers=3, kill=["1-2-1", "1-2-2"])
     assert planned["worker_exits"].count(-9) == 2
     (error,) = planned["error"]["chain"]
     assert error["type"] == "WorkerLost"

@@ -244,3 +244,26 @@ def test_tab_completes_magics_options_and_values(
     ] != message:
         pass
     assert offered in reply["content"]["matches"]
+
+
+def test_a_large_input_is_measured_and_said(notebook: Notebook) -> None:
+    # dask/dask#5503
+    notebook.run("import numpy as np\nbig = np.zeros(300 * 2**20, dtype=np.uint8)\nbig[7] = 3")
+    run = notebook.run("%%gpu-schedule\ntotal = int(big.sum())")
+    assert run.ok, run.error
+    assert "big is 300 MiB" in run.stderr
+    assert notebook.run("total").result == "3"
+
+
+def test_an_input_past_what_the_host_holds_is_refused_by_name(notebook: Notebook) -> None:
+    # Zeros that were never touched take no memory; crossing them would.
+    made = notebook.run(
+        "import numpy as np, psutil\nmost = int(psutil.virtual_memory().total * 0.6)\n"
+        "huge, vast = np.zeros(most, dtype=np.uint8), np.zeros(most, dtype=np.uint8)"
+    )
+    assert made.ok, made.error
+    run = notebook.run("%%gpu-schedule\nhuge.sum() + vast.sum()")
+    assert run.reply["ename"] == "CannotCross"
+    assert "huge" in run.error
+    assert "the limit is" in run.error
+    notebook.run("del huge, vast, big")

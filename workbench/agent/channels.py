@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workbench.agent.output import OutputLog
+from workbench.engines.gate import Gate
 
 SETTLE_LIMIT_S: Final = 0.5
 _SETTLE_PAUSE_S: Final = 0.00005
@@ -49,6 +50,8 @@ class Channels:
         self.log = log
         self.report = Pipe.make()
         self.streams = {target: Pipe.make() for target in STREAMS}
+        self.crews: dict[bool, Gate] = {}
+        """Where the workers wait that were started beside the home, by whether they have a GPU."""
         self._busy = mmap.mmap(-1, mmap.PAGESIZE)  # Shared with forks.
 
     # --- the shim's side ---
@@ -58,10 +61,20 @@ class Channels:
         os.close(self.report.write)
         for pipe in self.streams.values():
             os.close(pipe.write)
+        for gate in self.crews.values():
+            gate.close()
 
     def set_busy(self, target: int, *, busy: bool) -> None:
         """Say whether bytes taken from the pipe of `target` are not yet in the log."""
         self._busy[target] = busy
+
+    # --- a worker's side ---
+
+    def keep_nothing(self) -> None:
+        """Close all pipes: a worker has no part in them."""
+        for pipe in (self.report, *self.streams.values()):
+            os.close(pipe.read)
+            os.close(pipe.write)
 
     # --- the home's side ---
 
@@ -74,6 +87,8 @@ class Channels:
         os.dup2(empty, 0)
         os.close(empty)
         os.close(self.report.read)
+        for gate in self.crews.values():
+            gate.keep_home_side()
 
     def settle(self, targets: Iterable[int] = tuple(STREAMS)) -> None:
         """Wait until what was printed is in the log; at most `SETTLE_LIMIT_S`, then go on.

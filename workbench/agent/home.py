@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import io
 import json
 import os
 import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from workbench.advice.workload import ALWAYS_GPU, GPU_LIBRARIES, workload
 from workbench.agent import streams
 from workbench.agent.channels import Channels
+from workbench.agent.crews import plan_width
 from workbench.agent.lease import Lease
 from workbench.agent.shell import HomeShell
 from workbench.agent.threads import thread_environment, use_cores
 from workbench.boundary import Arrival, CellError, unpack
+from workbench.engines.gate import Gate
+from workbench.engines.local import cpu_worker_count, threads_each
 from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_source
+from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import RESULT_NAME, CellSpec, read_spec
+from workbench.protocol.plan import Plan
+
+if TYPE_CHECKING:
+    from workbench.graphs.dask_edge import Pool
 
 DETAIL_LIMIT: Final = 500
 
@@ -46,17 +59,75 @@ class Home:
         """
         streams.install(channels)
         self.shell.connect(channels)
+        pool = _start_pool(directory, channels.crews)
         spec = read_spec(directory)
         threads = thread_environment(self.own_threads, lease.cores)
         os.environ.update(threads)
         use_cores(int(threads["OMP_NUM_THREADS"]))
         gc.enable()
-        report = _run_cell(self.shell, spec, directory)
+        scene = Scene(
+            shell=self.shell,
+            spec=spec,
+            directory=directory,
+            lease=lease,
+            crews=channels.crews,
+            pool=pool,
+        )
+        report = _run_cell(scene)
         os.write(channels.report.write, json.dumps(report).encode())
         return 0
 
+    def work(self, directory: Path, lease: Lease, name: str) -> None:
+        """Be a worker without a GPU, until the job's scheduler is gone."""
+        from workbench.graphs.dask_edge import serve
 
-def _run_cell(shell: HomeShell, spec: CellSpec, directory: Path) -> dict[str, Any]:
+        workers = cpu_worker_count(plan_width(directory), lease.cores)
+        threads = thread_environment(self.own_threads, threads_each(workers, lease.cores))
+        os.environ.update(threads)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        if (count := int(threads["OMP_NUM_THREADS"])) > 1:  # The zygote has one.
+            use_cores(count)
+        gc.enable()
+        serve(RunFiles(directory), name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A job in its home.
+
+    Attributes:
+        shell: The process's shell.
+        spec: What is run.
+        directory: The job's.
+        lease: What was granted.
+        crews: The workers that were started beside it, by whether they have a GPU.
+        pool: Their scheduler; None where there are none.
+    """
+
+    shell: HomeShell
+    spec: CellSpec
+    directory: Path
+    lease: Lease
+    crews: Mapping[bool, Gate]
+    pool: Pool | None
+
+
+def _start_pool(directory: Path, crews: Mapping[bool, Gate]) -> Pool | None:
+    """Start the scheduler, while the home loads its inputs.
+
+    SIGINT is still held back, so that it will always find the main thread.
+    """
+    if not crews:
+        return None
+    from workbench.graphs.dask_edge import Pool
+
+    pool = Pool(RunFiles(directory), crews)
+    pool.start()
+    return pool
+
+
+def _run_cell(scene: Scene) -> dict[str, Any]:
+    shell, spec, directory = scene.shell, scene.spec, scene.directory
     namespace: dict[str, Any] = shell.user_ns
     me = os.getpid()
     arrival: Arrival | None = None
@@ -71,7 +142,7 @@ def _run_cell(shell: HomeShell, spec: CellSpec, directory: Path) -> dict[str, An
             environment = {name: os.environ.get(name) for name in spec.env}
             os.environ.update(spec.env)
             cell = _parse(shell, spec)
-            _run_statements(shell, cell)
+            _run_statements(scene, cell)
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     except BaseException as raised:  # noqa: BLE001  (whatever the user's code raises is its result)
@@ -98,33 +169,82 @@ def _parse(shell: HomeShell, spec: CellSpec) -> Cell:
     return cell
 
 
-def _run_statements(shell: HomeShell, cell: Cell) -> None:
-    """Run the cell to its end: every statement in this process, in program order.
-
-    A plan that has tasks to run beside one another takes this place.
-    """
+def _run_statements(scene: Scene, cell: Cell) -> None:
+    """Run the cell to its end: what the plan does not move in this process, in program order."""
+    shell = scene.shell
     shell.events.trigger("pre_execute")
     try:
+        steps = _steps(scene, cell)
         # With a top-level await the whole cell runs inside one loop, as it does in a kernel.
         if cell.is_async:
             with contextlib.closing(asyncio.new_event_loop()) as loop:
                 asyncio.set_event_loop(loop)
-                loop.run_until_complete(_run_async(shell, cell))
+                loop.run_until_complete(_run_async(shell, cell, steps))
         else:
-            for index, statement in enumerate(cell.statements):
-                value = eval(_code(cell, statement), shell.user_ns)  # noqa: S307  (the user's cell)
+            for index in steps:
+                began = time.time()
+                code = _code(cell, cell.statements[index])
+                value = eval(code, shell.user_ns)  # noqa: S307  (the user's cell)
+                _place(shell, cell, index, began)
                 _finish(shell, cell, index, value)
     finally:
+        if scene.pool is not None:
+            scene.pool.close()
         shell.events.trigger("post_execute")  # Figures that are still open are shown here.
 
 
-async def _run_async(shell: HomeShell, cell: Cell) -> None:
-    for index, statement in enumerate(cell.statements):
-        code = _code(cell, statement)
+def _steps(scene: Scene, cell: Cell) -> Iterator[int]:
+    """Return the statements to run here; others run on workers meanwhile, where there are any."""
+    if scene.pool is None:
+        return iter(range(len(cell.statements)))
+    from workbench.graphs.executable import executable
+    from workbench.graphs.run import PlanRun
+    from workbench.graphs.run_parts import Workers
+
+    scene.pool.wait_ready()  # Until then Dask's settings are ours; the cell may use its own Dask.
+    run = PlanRun(
+        executable(msgspec.convert(scene.spec.plan, Plan), cell),
+        scene.shell.user_ns,
+        workers=Workers(
+            files=RunFiles(scene.directory),
+            crews=scene.crews,
+            pool=scene.pool,
+            uses_gpu=functools.partial(_uses_gpu, scene, cell),
+        ),
+        committed=functools.partial(_finish, scene.shell, cell),
+        say=scene.shell.append,
+    )
+    return run.steps()
+
+
+def _uses_gpu(scene: Scene, cell: Cell, index: int) -> bool:
+    """Whether a statement is for a GPU: one was leased, and the code asks for a device."""
+    if not scene.lease.real_gpus:
+        return False
+    found = workload(cell.statements[index].node, scene.shell.user_ns)
+    can = found.libraries & set(GPU_LIBRARIES)
+    return bool(can & ALWAYS_GPU) or (bool(can) and found.asks_for_device)
+
+
+async def _run_async(shell: HomeShell, cell: Cell, steps: Iterator[int]) -> None:
+    for index in steps:
+        began = time.time()
+        code = _code(cell, cell.statements[index])
         value = eval(code, shell.user_ns)  # noqa: S307  (the user's cell)
         if code.co_flags & COROUTINE:
             value = await value
+        _place(shell, cell, index, began)
         _finish(shell, cell, index, value)
+
+
+def _place(shell: HomeShell, cell: Cell, index: int, began_unix_s: float) -> None:
+    shell.append(
+        "place",
+        what=f"line {cell.statements[index].lineno}",
+        where="home",
+        start_unix_s=began_unix_s,
+        end_unix_s=time.time(),
+    )
 
 
 def _code(cell: Cell, statement: Statement) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import errno
+import functools
 import json
 import os
 import select
@@ -15,11 +16,11 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 from workbench.agent.channels import STREAMS, Channels
+from workbench.agent.crews import start_crews
 from workbench.agent.gpu_lock import GpuHeldOutside, answer, hold
 from workbench.agent.lease import Lease, read_lease
 from workbench.agent.output import OutputLog
@@ -34,8 +35,16 @@ from workbench.agent.tree import Ending, Tree
 from workbench.agent.wakeup import Wakeup
 from workbench.protocol.job_files import ENDED, SHIM, write_json
 
-RunHome = Callable[[Path, Lease, Channels], int]
-"""Runs a job in the home and returns the exit code; the shim calls it in the forked child."""
+
+class JobCode(Protocol):
+    """What the shim's forks run: `home.Home`."""
+
+    def run(self, directory: Path, lease: Lease, channels: Channels) -> int:
+        """Run a job in the home and return the exit code."""
+
+    def work(self, directory: Path, lease: Lease, name: str) -> None:
+        """Be a CPU worker of the job until its scheduler is gone."""
+
 
 CHUNK_BYTES: Final = 2**16
 BUG_CODE: Final = 70
@@ -54,7 +63,7 @@ def unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
-def run_shim(directory: Path, doorbell: Path, run_home: RunHome) -> NoReturn:
+def run_shim(directory: Path, doorbell: Path, code: JobCode) -> NoReturn:
     """Be the shim of the job in `directory`; call it in a fresh fork with signals blocked.
 
     Where another shim was here before, this one ends at once: a lease starts once.
@@ -65,7 +74,7 @@ def run_shim(directory: Path, doorbell: Path, run_home: RunHome) -> NoReturn:
         if lease is not None:
             mark_self(lease.mark)
             if claim(directory):
-                Shim(directory, lease, OutputLog(directory, doorbell)).run(run_home)
+                Shim(directory, lease, OutputLog(directory, doorbell)).run(code)
     except BaseException:  # noqa: BLE001  (nothing of the zygote may go on in this process)
         traceback.print_exc()
         os._exit(BUG_CODE)
@@ -113,7 +122,7 @@ class Shim:
         self._is_cancelled = False
         self._ending: Ending | None = None
 
-    def run(self, run_home: RunHome) -> None:
+    def run(self, code: JobCode) -> None:
         """Run the job to its end and write down how it ended."""
         adopt_orphans()
         try:
@@ -123,7 +132,8 @@ class Shim:
             write_ending(self._directory, ending, self._log)
             return
         os.environ.update(self._lease.environment())
-        self._fork_home(run_home)
+        self._start_crews(code)
+        self._fork_home(code)
         self._listen()
         while not self._is_over():
             pause_ms = None if self._ending is None else 1000 * self._ending.wait_s()
@@ -139,11 +149,20 @@ class Shim:
             lock = hold(uuid)
             self._locks[lock.fileno()] = lock
 
-    def _fork_home(self, run_home: RunHome) -> None:
+    def _start_crews(self, code: JobCode) -> None:
+        self._channels.crews = start_crews(
+            self._directory,
+            self._lease,
+            locks=self._locks,
+            enter=functools.partial(_enter_as_worker, os.getpid(), self._channels),
+            work=functools.partial(code.work, self._directory, self._lease),
+        )
+
+    def _fork_home(self, code: JobCode) -> None:
         shim = os.getpid()
         self._home = os.fork()
         if self._home == 0:
-            _be_home(shim, self._directory, self._lease, self._channels, run_home)
+            _be_home(shim, self._directory, self._lease, self._channels, code)
 
     def _listen(self) -> None:
         self._channels.keep_shim_side()
@@ -264,11 +283,21 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def _enter_as_worker(shim: int, channels: Channels) -> None:
+    """Die with the shim and at SIGTERM; an interrupt is the home's affair."""
+    die_with_parent(shim)
+    for signum in _SIGNALS:
+        signal.signal(signum, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    unblock_signals()
+    channels.keep_nothing()
+
+
 def _be_home(
-    shim: int, directory: Path, lease: Lease, channels: Channels, run_home: RunHome
+    shim: int, directory: Path, lease: Lease, channels: Channels, code: JobCode
 ) -> NoReturn:
     """Become the home; SIGINT stays held back until the home can turn it into an exception."""
-    code = BUG_CODE
+    status = BUG_CODE
     try:
         die_with_parent(shim)
         for signum in _SIGNALS:
@@ -276,8 +305,8 @@ def _be_home(
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         channels.keep_home_side()
-        code = run_home(directory, lease, channels)
+        status = code.run(directory, lease, channels)
     except BaseException:  # noqa: BLE001  (nothing of the shim may go on in this process)
         os.write(2, traceback.format_exc().encode("utf-8", "replace"))
     finally:
-        os._exit(code)
+        os._exit(status)

@@ -27,15 +27,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from workbench.agent.crews import plan_width
 from workbench.agent.home import Home
 from workbench.agent.process import ProcessId, is_alive, prepare_for_forks, read_stat
 from workbench.agent.shell import HomeShell
 from workbench.agent.shim import block_signals, run_shim, unblock_signals
 from workbench.agent.wakeup import Wakeup
+from workbench.boundary.libraries import loaded_libraries
+from workbench.boundary.process_state import capture
 from workbench.protocol.messages import PROTOCOL
 
 KERNEL_GONE_LIMIT_S: Final = 600.0
 LOOK_S: Final = 30.0
+IDLE_S: Final = 0.3
+"""When nobody has asked for anything for so long, there is time to import Dask."""
 CHUNK_BYTES: Final = 2**16
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
@@ -59,14 +64,19 @@ class Zygote:
         self._kernel: ProcessId | None = None
         self._kernel_gone_since: float | None = None
         self._is_ending = False
+        self._is_prepared = False
 
     def serve(self) -> None:
         """Answer until the end."""
         self._poll.register(self._listener, select.POLLIN)
         self._poll.register(self._wakeup, select.POLLIN)
         while not self._is_ending and not self._is_forgotten():
-            for descriptor, _ in self._poll.poll(1000 * LOOK_S):
+            has_time = self._kernel is not None and not self._is_prepared
+            events = self._poll.poll(1000 * (IDLE_S if has_time else LOOK_S))
+            for descriptor, _ in events:
                 self._on_ready(descriptor)
+            if has_time and not events:
+                self._prepare()
 
     def _on_ready(self, descriptor: int) -> None:
         if descriptor == self._listener.fileno():
@@ -115,6 +125,7 @@ class Zygote:
             _enter(Path(request["cwd"]), request["sys_path"])
         gc.unfreeze()
         spoilt_by = self._import(request["modules"], frozenset(request["skip"]))
+        prepare_boundary()
         gc.collect()
         gc.freeze()  # What is here before a fork stays shared: a collection would copy it.
         return {"protocol": PROTOCOL, "spoilt_by": spoilt_by, "python": sys.version}
@@ -132,7 +143,20 @@ class Zygote:
                 return name.partition(".")[0]
         return None
 
+    def _prepare(self) -> None:
+        """Import what a plan with tasks needs; once."""
+        self._is_prepared = True
+        gc.unfreeze()
+        importlib.import_module("threadpoolctl")  # Dask brings numpy, whose threads are counted.
+        importlib.import_module("workbench.graphs.run")
+        importlib.import_module("workbench.graphs.dask_edge").prepare()
+        prepare_boundary()
+        gc.collect()
+        gc.freeze()
+
     def _fork(self, directory: Path) -> dict[str, Any]:
+        if not self._is_prepared and plan_width(directory) > 1:
+            self._prepare()
         if is_spoilt():
             return {"spoilt_by": ""}
         block_signals()
@@ -140,7 +164,7 @@ class Zygote:
             pid = os.fork()
             if pid == 0:
                 self._close_all()
-                run_shim(directory, self._doorbell, self._home.run)
+                run_shim(directory, self._doorbell, self._home)
         finally:
             unblock_signals()
         stat = read_stat(pid)  # Not reaped yet, so it is there.
@@ -161,6 +185,12 @@ class Zygote:
         if self._kernel_gone_since is None:
             self._kernel_gone_since = time.monotonic()
         return time.monotonic() - self._kernel_gone_since > KERNEL_GONE_LIMIT_S
+
+
+def prepare_boundary() -> None:
+    """Have the boundary import what it will need for the libraries that are here now."""
+    loaded_libraries()
+    capture()
 
 
 def is_installed(name: str) -> bool:

@@ -18,7 +18,7 @@ from workbench.core.spelling import spell_bytes
 
 INPUTS_NAME: Final = "inputs.pickle"
 BUFFERS_NAME: Final = "buffers.bin"
-_WORTH_A_NOTE_BYTES: Final = 1 << 30
+_WORTH_A_NOTE_BYTES: Final = 256 << 20
 _NAMED_WHEN_TOO_LARGE: Final = 3
 _WITHOUT_ADVICE: Final = "Make it in the cell that uses it, or delete the name"
 _SHELL_PACKAGES: Final = ("IPython", "ipykernel")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]  (it ships no types)
+import pandas as pd  # type: ignore[import-untyped]
 from pandas.api.extensions import (  # type: ignore[import-untyped]
     ExtensionArray,
     ExtensionDtype,
@@ -22,7 +22,7 @@ from pandas.api.extensions import (  # type: ignore[import-untyped]
 
 from workbench.boundary.array_changes import MappedBytes, same_bytes
 from workbench.boundary.containers import Facet
-from workbench.boundary.kinds import core_type, is_importable
+from workbench.boundary.kinds import core_type, has_own_hash, is_importable
 from workbench.boundary.libraries import Run, Scene
 from workbench.boundary.sharing import Memory
 
@@ -212,8 +212,7 @@ class _UnitPickler(pickle.Pickler):
             return False
         if hasattr(value, "__qualname__"):
             return is_importable(value)
-        own_hash = cls.__hash__ not in (None, object.__hash__)
-        return _is_internal(cls) or (own_hash and core_type(cls) is not object)
+        return _is_internal(cls) or (has_own_hash(cls) and core_type(cls) is not object)
 
 
 class _UnitUnpickler(pickle.Unpickler):

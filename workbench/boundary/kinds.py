@@ -35,11 +35,9 @@ def is_importable(thing: Any) -> bool:
 
 def is_importable_module(module: Any) -> bool:
     """Returns whether another process can import a module by its name."""
-    return (
-        sys.modules.get(module.__name__) is module
-        and getattr(module, "__spec__", None) is not None
-        and module.__name__ != "__main__"
-    )
+    name: str = module.__name__
+    is_known = sys.modules.get(name) is module
+    return is_known and getattr(module, "__spec__", None) is not None and name != "__main__"
 
 
 @functools.cache
@@ -81,8 +79,14 @@ def has_hidden_state(cls: type) -> bool:
         core in (object, type)
         or issubclass(core, (*CONTAINERS, type, BaseException))
         or core in _CONSTANT
-        or core.__hash__ not in (None, object.__hash__)
+        or has_own_hash(core)
     )
+
+
+def has_own_hash(cls: type[Any]) -> bool:
+    """Returns whether instances are told apart by what they are worth, not by which they are."""
+    own: Any = cls.__hash__
+    return own is not None and own is not object.__hash__
 
 
 _CONSTANT: Final = frozenset(

@@ -102,7 +102,7 @@ class Reader:
     ) -> None:
         stream = io.BytesIO(_prologue(len(known)) + body)
         self._unpickler = _Unpickler(stream, buffers=buffers)
-        self._unpickler.persistent_load = known.__getitem__
+        self._unpickler.persistent_load = known.__getitem__  # type: ignore[method-assign]
         self._unpickler.load()
 
     def load(self) -> Any:

@@ -52,13 +52,14 @@ _IN_MEMORY: Final = (io.BytesIO, io.StringIO)
 _ITERATES_IN_SIGHT: Final[tuple[Any, ...]] = (object, *_IN_MEMORY)
 
 
-def refusal_of(cls: type[Any], *, outbound: bool) -> Callable[[Any], NoReturn] | None:
+def refusal_of(cls: Any, *, outbound: bool) -> Callable[[Any], NoReturn] | None:
     """Returns what refuses the instances of a type; None where they may cross.
 
     Args:
         cls: The type.
         outbound: Whether they would go to the home. A new iterator may come back from there.
     """
+    core = core_type(cls)
     for base in cls.__mro__:
         if found := _BY_NAME.get(f"{base.__module__}.{base.__qualname__}"):
             noun, next_step = found
@@ -70,7 +71,7 @@ def refusal_of(cls: type[Any], *, outbound: bool) -> Callable[[Any], NoReturn] |
             "lies on a GPU, which the kernel of a scheduled cell never touches",
             "Copy it to the host in the cell: .get(), .to_pandas() or the like",
         )
-    if outbound and hasattr(cls, "__next__") and core_type(cls) not in _ITERATES_IN_SIGHT:
+    if outbound and hasattr(cls, "__next__") and core not in _ITERATES_IN_SIGHT:
         return _refuse("is an iterator: how far it has got could not be told back", _KEEP_ITEMS)
     return None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 
 
 class Gate:
@@ -57,10 +56,4 @@ class Gate:
     def open(self) -> None:
         """Let every worker go on."""
         with contextlib.suppress(BrokenPipeError):  # They are gone; `is_deserted` says so.
-            os.write(self._write, bytes(self.count) or b"\0")
-
-    def is_deserted(self) -> bool:
-        """Whether no worker is left."""
-        poll = select.poll()
-        poll.register(self._write, 0)  # Errors are reported unasked.
-        return bool(poll.poll(0))
+            os.write(self._write, bytes(self.count))

@@ -16,7 +16,7 @@ from workbench.graphs.lengths import Lengths
 from workbench.graphs.live import look
 from workbench.graphs.machine import Effects, Machine
 from workbench.graphs.map_proof import prove_map
-from workbench.graphs.maps import IN_PLACE, MapShape, binds_names, match_map
+from workbench.graphs.maps import IN_PLACE, ITEM, MapShape, binds_names, match_map
 from workbench.graphs.names import StatementNames
 from workbench.graphs.operators import short
 from workbench.graphs.statements import execute
@@ -110,11 +110,19 @@ class _Analyst:
         if names.opaque is not None:
             self._lost = names.opaque
             return self._anything(index, names, names.opaque, before)
-        node = statement.node
+        try:
+            return self._statement(index, statement.node, names, before)
+        except RecursionError:
+            self._lost = f"line {statement.lineno} is too deeply nested to be followed"
+            return self._anything(index, names, self._lost, before)
+
+    def _statement(
+        self, index: int, node: ast.stmt, names: StatementNames, before: dict[str, Value]
+    ) -> Finding:
         shape = match_map(node)
         found = None if shape is None else self._map(index, node, shape, before)
         if found is None:
-            machine.retry()
+            self._machine.retry()
             found = self._plain(index, node, names, before)
         self._note_lengths(node, found)
         return found
@@ -124,14 +132,17 @@ class _Analyst:
     def _map(
         self, index: int, node: ast.stmt, shape: MapShape, before: dict[str, Value]
     ) -> Finding | None:
-        if not prove_map(self._machine, node, shape):
+        machine = self._machine
+        if not prove_map(machine, node, shape) or self._kept_home(before) is not None:
+            machine.names.clear()
+            machine.names.update(before)
             return None
         width: int | None = 1
         for one in shape.generators:
             length = self._lengths.of(one.iter)
             width = None if width is None or length is None else width * length
         items = "its items" if width is None else f"{width} items"
-        reason = f"proven for each of {items}: `{_first_line(shape.value)}` changes nothing else"
+        reason = f"proven for each of {items}: `{_item_text(shape)}` changes nothing else"
         finding = self._finding(index, NodeKind.MAP, reason, before, width=width)
         if shape.collect not in IN_PLACE:
             self._results.add(index)
@@ -156,6 +167,8 @@ class _Analyst:
             return self._anything(index, names, effects.unproven, before)
         if task is not None:
             objection = self._objection(task, value, effects)
+            if objection is None and effects.work:
+                objection = self._kept_home(before)
             if objection is None:
                 return self._task(index, value, before)
         else:
@@ -266,6 +279,21 @@ class _Analyst:
             return f"another name for `{task.value.id}`"
         return None
 
+    def _kept_home(self, before: dict[str, Value]) -> str | None:
+        """Say which name that the statement reads cannot be sent to a worker, or None."""
+        for name in self._machine.effects.reads:
+            held = self._machine.stays(self._value_before(name, before))
+            if held is not None:
+                return f"reads `{name}`, which holds {held.value} and so stays in the home"
+        return None
+
+    def _value_before(self, name: str, before: dict[str, Value]) -> Value:
+        """Return what a name was when the statement began."""
+        value = before.get(name)
+        if value is not None or name not in self._namespace:
+            return value or self._machine.builtin(name)
+        return look(self._machine, self._namespace[name])
+
     # ── where values come from ───────────────────────────────────────────────────────────────
 
     def _sources(
@@ -276,11 +304,7 @@ class _Analyst:
         found = {}
         for name in reads:
             bound = self._bound.get(name, -1)
-            value = before.get(name)
-            if value is None:
-                live = self._namespace.get(name)
-                value = look(machine, live) if name in self._namespace else UNKNOWN
-            reach = heap.reach(value)
+            reach = heap.reach(self._value_before(name, before))
             changed = max(
                 (at for at, region in self._mutations if heap.find(region) in reach), default=-1
             )
@@ -335,6 +359,10 @@ def _barrier_reason(node: ast.stmt, effects: Effects) -> str:
     if isinstance(node, _DEFINES):
         return f"defines `{node.name}`"
     return f"`{_first_line(node)}` is not an assignment"
+
+
+def _item_text(shape: MapShape) -> str:
+    return _first_line(shape.value).replace(ITEM, "…")
 
 
 def _first_line(node: ast.AST) -> str:

@@ -35,7 +35,7 @@ _CHEAP: Final = frozenset(
 )
 _TYPES: Final = frozenset({"builtin", "type", "dtype", "exception"})
 _PRINTABLE: Final = SCALARS | WITH_CONTENT | {
-    Kind.ARRAY, Kind.FRAME, Kind.TUPLE, Kind.BOTTOM,
+    Kind.ARRAY, Kind.FRAME, Kind.TUPLE, Kind.PLAIN, Kind.BOTTOM,
 }  # fmt: skip
 _PAIR: Final = 2
 

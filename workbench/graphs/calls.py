@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Final
 
 from workbench.graphs.builtin_calls import apply_builtin
@@ -53,6 +54,10 @@ def call_function(machine: Machine, function: Value, call: Call) -> Value:
             return machine.invoke(machine, function.ref, call.positional, dict(call.keywords), node)
         case Kind.CALLABLE:
             return _call_library(machine, function.ref, call)
+        case Kind.METHOD:
+            assert function.items is not None
+            bound = replace(call, target=function.items[0])
+            return call_method(machine, function.items[0], function.ref, bound)
         case _:
             return machine.unproven(node, f"calls {short(node.func)}, whose effects are not known")
 
@@ -145,6 +150,8 @@ def attribute(  # noqa: C901, PLR0911, PLR0912  (a table)
             return Value(Kind.ARRAY, region=base.region)
         case Kind.ESTIMATOR if name in _FITTED and machine.heap.readable(base):
             return Value(Kind.ARRAY, region=base.region)
+        case Kind.LIST | Kind.DICT | Kind.SET | Kind.STR:
+            return Value(Kind.METHOD, items=(base,), ref=name)
         case Kind.INT | Kind.NUM if name in {"real", "imag", "numerator", "denominator"}:
             return NUM
         case _:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, cast
 
 from workbench.graphs.names import CellNames, cell_names
 from workbench.graphs.screening import drop_help_lines, refuse_unsupported
+from workbench.graphs.sources import remember
 
 COROUTINE: Final = 0x80
 """`inspect.CO_COROUTINE`: evaluating such code gives something to await."""
@@ -127,6 +128,7 @@ def parse_source(source: str, *, raw: str, first_line: int, filename: str, flags
         SyntaxError: With the user's own line number, text and caret.
     """
     tree = _parse(source, first_line, filename, flags)
+    remember(filename, source, first_line)
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags(tree)
     whole = compile(cast("Any", tree), filename, "exec", flags, dont_inherit=True)
     return Cell(

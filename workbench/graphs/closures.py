@@ -44,24 +44,24 @@ def invoke(
 def _run(
     machine: Machine, closure: Closure, bound: dict[str, Value], key: tuple[object, ...]
 ) -> Value:
-    frame = Frame(local=closure.local, parent=closure.parent, function=closure.name)
+    frame = Frame(local=closure.local, parent=closure.parent)
     frame.values.update(bound)
     body = closure.node
 
     def once() -> None:
-        machine.memo[key] = (_IN_PROGRESS, frame.result)
+        known = frame.result
+        machine.memo[key] = (_IN_PROGRESS, known)
         if isinstance(body, ast.Lambda):
-            frame.result = machine.heap.join(frame.result, evaluate(machine, body.body, frame))
+            frame.result = machine.heap.join(known, evaluate(machine, body.body, frame))
         else:
             execute_all(machine, body.body, frame)
             if not isinstance(body.body[-1], ast.Return):
                 frame.result = machine.heap.join(frame.result, NONE)
-        if machine.memo[key][1] != frame.result:
-            machine.version += 1
+        frame.version += known != frame.result
 
     machine.stack.append(f"`{closure.name}`")
     try:
-        machine.settle(once, body)
+        machine.settle(once, body, frame)
     finally:
         machine.stack.pop()
     # An inner function may see its parent's locals change without any of this being told.

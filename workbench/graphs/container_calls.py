@@ -131,7 +131,8 @@ def _dict_lookup(machine: Machine, name: str, call: Call, content: Value) -> Val
     key = call.positional[0] if call.positional else BOTTOM
     default = call.positional[1] if len(call.positional) > 1 else NONE
     hash_key(machine, key, call.node)
-    if not (self_equal(machine, key) or isinstance(call.node.args[0], ast.Constant)):
+    constant = bool(call.node.args) and isinstance(call.node.args[0], ast.Constant)
+    if not (constant or self_equal(machine, key)):
         machine.pin(call.node, "looks up what may be NaN, which equals only itself")
     if name != "get":
         _changes(machine, name, call)

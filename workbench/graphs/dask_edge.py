@@ -17,20 +17,24 @@ import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import dask
-from distributed import Client, Future, Scheduler, Security, Worker, get_worker
+from distributed import Client, Future, Scheduler, Security, Worker, get_worker, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.scheduler import KilledWorker
 from distributed.versions import get_versions
+from tornado import netutil
 
 from workbench.devices.visible import CheckOutcome, check_visibility
 from workbench.graphs.errors import WrongDevice
-from workbench.graphs.run_files import RunFiles, make_certificate
+from workbench.graphs.run_files import RunFiles, make_certificate, make_pair
+
+if TYPE_CHECKING:
+    from workbench.graphs.run_parts import Crew
 
 GPU: Final = "GPU"
 CPU: Final = "CPU"
@@ -55,26 +59,18 @@ _CONFIG: Final[dict[str, Any]] = {
     "distributed.scheduler.http.routes": [],  # Nobody serves them, and they cost 0.1 s to import.
     "distributed.worker.http.routes": [],
 }
-_LATE: Final = (
-    "cryptography.hazmat.primitives.asymmetric.ec",
-    "cryptography.hazmat.primitives.serialization",
-    "cryptography.x509",
-    "tornado.netutil",
-    "tornado.platform.asyncio",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A call returned."""
+    """A call returned; what it returned is not fetched."""
 
     key: str
-    value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broke:
-    """A call raised outside of the user's code, or its result could not be fetched."""
+    """A call raised, which the user's code cannot cause."""
 
     key: str
     error: BaseException
@@ -155,10 +151,12 @@ class GpuWorker(SilentWorker):
 
 
 def prepare() -> None:
-    """Import what a start would import; a zygote does it once for all its jobs."""
-    for name in _LATE:
-        importlib.import_module(name)
-    get_versions()  # Each end of a connection tells them; they are looked up once.
+    """Do what every start would do for the first time; a zygote does it once for all its jobs."""
+    importlib.import_module("tornado.platform.asyncio")
+    get_versions()  # Each end of a connection tells them.
+    make_pair()
+    # Reads all of the system's certificates, which nobody uses, and keeps them.
+    netutil._client_ssl_defaults()  # noqa: SLF001  (there is no other way)
 
 
 class Pool:
@@ -166,13 +164,12 @@ class Pool:
 
     Args:
         files: Where home and workers meet.
-        gates: Descriptors that show an error when the last worker of a kind is gone, by whether
-            those workers have a GPU.
+        crews: The workers that were started, by whether they have a GPU.
     """
 
-    def __init__(self, files: RunFiles, gates: dict[bool, int]) -> None:
+    def __init__(self, files: RunFiles, crews: Mapping[bool, Crew]) -> None:
         self._files = files
-        self._gates = gates
+        self._crews = crews
         self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._ready = threading.Event()
         self._failure: BaseException | None = None
@@ -186,15 +183,17 @@ class Pool:
         self._stop: asyncio.Event
 
     def start(self) -> None:
-        """Start the scheduler and write down where it listens.
+        """Begin to start the scheduler; it calls the workers when it listens."""
+        make_certificate(self._files)
+        self._thread.start()
+
+    def wait_ready(self) -> None:
+        """Wait until the scheduler listens.
 
         Raises:
             BaseException: Whatever kept it from starting.
         """
-        make_certificate(self._files)
-        with dask.config.set(_CONFIG):
-            self._thread.start()
-            self._ready.wait(START_LIMIT_S)
+        self._ready.wait(START_LIMIT_S)
         if self._failure is not None:
             raise self._failure
 
@@ -224,11 +223,14 @@ class Pool:
             return None
 
     def close(self) -> None:
-        """Drop what waits, send the workers home and end the thread."""
-        if self._thread.is_alive():
+        """Begin to send the workers home, whatever they do."""
+        if self._ready.is_set():
             with contextlib.suppress(RuntimeError):  # The loop ended by itself.
                 self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(CLOSE_LIMIT_S)
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join(CLOSE_LIMIT_S)
 
     # --- in the thread ---
 
@@ -245,25 +247,27 @@ class Pool:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(_ignore)
         self._stop = asyncio.Event()
-        security = security_of(self._files)
-        async with (
-            _SilentScheduler(
-                host=HOST, port=0, protocol="tls", security=security, dashboard=False
-            ) as scheduler,
-            Client(
-                scheduler.address, security=security, asynchronous=True, set_as_default=False
-            ) as client,
-        ):
-            self._client = client
-            self._scheduler = scheduler
-            scheduler.add_plugin(_Joining(self._pump))
-            self._announce(scheduler.address)
-            for gpu, descriptor in self._gates.items():
-                self._loop.add_reader(descriptor, self._on_deserted, gpu, descriptor)
+        async with contextlib.AsyncExitStack() as stack:
+            with dask.config.set(_CONFIG):
+                await self._open(stack)
+            for gpu, crew in self._crews.items():
+                self._loop.add_reader(crew.fileno(), self._on_deserted, gpu, crew.fileno())
+                stack.callback(self._loop.remove_reader, crew.fileno())
+                crew.open()
             self._ready.set()
             await self._stop.wait()
-            for descriptor in self._gates.values():
-                self._loop.remove_reader(descriptor)
+
+    async def _open(self, stack: contextlib.AsyncExitStack) -> None:
+        security = security_of(self._files)
+        self._scheduler = await stack.enter_async_context(
+            _SilentScheduler(host=HOST, port=0, protocol="tls", security=security, dashboard=False)
+        )
+        self._scheduler.add_plugin(_Joining(self._pump))
+        self._announce(self._scheduler.address)
+        client = Client(  # type: ignore[no-untyped-call]
+            self._scheduler.address, security=security, asynchronous=True, set_as_default=False
+        )
+        self._client = await stack.enter_async_context(client)
 
     def _announce(self, address: str) -> None:
         temporary = self._files.scheduler.with_suffix(".tmp")
@@ -276,11 +280,16 @@ class Pool:
         self._pump()
 
     def _pump(self) -> None:
-        """Give each free worker one call, so that none waits behind another one's."""
-        for gpu, waiting in self._waiting.items():
+        """Keep the workers busy: each has a second call at hand while many more are waiting.
+
+        The last ones go to whoever is free first, so that none waits behind a long one.
+        """
+        workers = self._scheduler.workers.values()
+        for gpu, crew in self._crews.items():
             kind = GPU if gpu else CPU
-            size = sum(kind in one.resources for one in self._scheduler.workers.values())
-            while waiting and self._busy[gpu] < size:
+            joined = sum(kind in one.resources for one in workers)
+            waiting = self._waiting[gpu]
+            while waiting and self._busy[gpu] < joined * (1 + (len(waiting) > crew.count)):
                 self._busy[gpu] += 1
                 self._submit(waiting.popleft(), kind)
 
@@ -299,16 +308,19 @@ class Pool:
 
     async def _follow(self, key: str, future: Future[Any]) -> None:
         try:
-            value = await future
-        except asyncio.CancelledError:
-            return
-        except KilledWorker as error:
+            with self._client.as_current():
+                await wait([future])  # type: ignore[no-untyped-call]
+            failed = future.status != "finished"
+            error = await future.exception() if failed else None  # type: ignore[no-untyped-call]
+        except Exception as unexpected:  # noqa: BLE001  (or the main thread would wait for ever)
+            error = unexpected
+        if error is None:
+            self._news.put(Done(key=key))
+        elif isinstance(error, KilledWorker):
             worker = error.last_worker
             self._news.put(Lost(key=key, worker=str(getattr(worker, "name", worker))))
-        except BaseException as error:  # noqa: BLE001  (the main thread decides)
-            self._news.put(Broke(key=key, error=error))
         else:
-            self._news.put(Done(key=key, value=value))
+            self._news.put(Broke(key=key, error=error))
 
     def _on_deserted(self, gpu: bool, descriptor: int) -> None:  # noqa: FBT001  (add_reader's)
         self._loop.remove_reader(descriptor)

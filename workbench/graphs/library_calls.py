@@ -3,6 +3,7 @@
 `result` of a rule says what the call gives:
 
     array, frame, result, hash     a new object of that kind (`array`: or a number)
+    reduce                         one number where no axis is named, else a new array
     arrays                         a tuple of new arrays
     list:array, dict:score, xy     a list of, a dict of, a pair of new arrays
     view                           an array or frame that may share its arguments' memory
@@ -23,7 +24,8 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import Final
 
 from workbench.graphs.catalogue import Rule
@@ -138,7 +140,7 @@ def _bad_argument(machine: Machine, rule: Rule, call: Call) -> str | None:
     estimators = rule.result in _ESTIMATORS
     plain = SCALARS | {Kind.ARRAY, Kind.LIST, Kind.TUPLE, Kind.FRAME, Kind.RESULT, Kind.BOTTOM}
     if call.path.partition(".")[0] not in _ARRAYS_ONLY:
-        plain |= {Kind.DICT}  # numpy would keep the very dict in an array of objects
+        plain |= {Kind.DICT, Kind.PLAIN}  # numpy would keep the very dict in an array of objects
     for value in call.values:
         if value.kind is Kind.CALLABLE and _is_dtype(machine, value):
             continue
@@ -170,6 +172,8 @@ def _result(machine: Machine, rule: Rule, call: Call) -> Value:  # noqa: C901, P
             _keep_place(machine, call, "waits")
         return _IMMUTABLE[result]
     match result:
+        case "reduce":
+            return _reduced(machine, call)
         case "array" | "score":
             frames = any(one.kind is Kind.FRAME for one in call.values)
             library = call.path.partition(".")[0] in _ARRAYS_ONLY
@@ -185,7 +189,9 @@ def _result(machine: Machine, rule: Rule, call: Call) -> Value:  # noqa: C901, P
             frames = any(one.kind is Kind.FRAME for one in call.values)
             return _sharing(machine, Kind.FRAME if frames else Kind.ARRAY, call)
         case "frame_over":
-            return _sharing(machine, Kind.FRAME, call)
+            # It copies what comes in a dict or a list.
+            arrays = [one for one in call.values if one.kind in {Kind.ARRAY, Kind.FRAME}]
+            return _sharing(machine, Kind.FRAME, replace(call, positional=arrays, keywords={}))
         case "file":
             machine.pin(node, f"{call.path} reads a file")
             return machine.make(Kind.FRAME, node)
@@ -228,6 +234,15 @@ def _result(machine: Machine, rule: Rule, call: Call) -> Value:  # noqa: C901, P
             return _stateful(machine, rule, call)
 
 
+def _reduced(machine: Machine, call: Call) -> Value:
+    """Over all axes it is one number."""
+    given = call.values if call.target is None else [call.target, *call.values]
+    if len(given) == 1 and given[0].kind in {Kind.ARRAY, Kind.LIST, Kind.TUPLE, Kind.RESULT}:
+        return NUM
+    frames = any(one.kind is Kind.FRAME for one in given)
+    return machine.make(Kind.FRAME if frames else Kind.ARRAY, call.node)
+
+
 def _stateful(machine: Machine, rule: Rule, call: Call) -> Value:  # noqa: PLR0911  (a table)
     """Estimators and random generators: objects that change, and are changed."""
     node = call.node
@@ -265,7 +280,8 @@ def _changing(machine: Machine, rule: Rule, call: Call) -> Value:
             return NONE
         case "draws" | "mutate_array":
             _keep(machine, call.target, call)
-            return machine.make(Kind.ARRAY, node)
+            one = rule.result == "draws" and not call.values
+            return NUM if one else machine.make(Kind.ARRAY, node)
         case "mutate_self":
             _keep(machine, call.target, call)
             return call.target
@@ -318,6 +334,9 @@ def _keep_place(machine: Machine, call: Call, what: str) -> None:
 def copies_on_write() -> bool:
     """Whether what pandas returns never shares changes with what it was made from."""
     pandas = sys.modules.get("pandas")
-    version = str(vars(pandas).get("__version__", "0")) if pandas is not None else "0"
+    if pandas is not None:
+        version = str(vars(pandas).get("__version__", "0"))
+    else:
+        version = metadata.version("pandas")
     major = version.partition(".")[0]
     return major.isdigit() and int(major) >= _COPY_ON_WRITE

@@ -1,18 +1,16 @@
 """What live objects of the notebook are, found without running any of their code."""
 
 from __future__ import annotations
-import __future__
 
-import ast
-import linecache
 import sys
 from collections.abc import Iterable
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from workbench.graphs.expressions import why_barred
 from workbench.graphs.machine import Closure, Frame, Machine
 from workbench.graphs.scopes import function_bindings
+from workbench.graphs.sources import definition
 from workbench.graphs.values import (
     BOTTOM,
     BYTES,
@@ -41,9 +39,6 @@ _NESTED: Final = 2_000
 """As `_LONGEST`, for a container of containers."""
 _SHORT_TUPLE: Final = 16
 _DTYPE_KINDS: Final = "biufcSUmM"
-_FUTURE: Final = __future__.annotations.compiler_flag
-"""Of `from __future__ import …`, the only one that still changes a function's code."""
-_LINECACHE_ENTRY: Final = 4
 _PLAIN_NUMPY: Final = {"b": INT, "i": INT, "u": INT, "f": NUM, "c": NUM}
 
 
@@ -216,7 +211,7 @@ def _join_all(machine: Machine, items: Iterable[Any]) -> Value:
 
 def closure_of(machine: Machine, function: FunctionType) -> Closure | None:
     """Return a live function with its source; None where the source cannot be trusted."""
-    node = _definition(function.__code__)
+    node = definition(function.__code__)
     if node is None:
         return None
     code = function.__code__
@@ -237,49 +232,3 @@ def closure_of(machine: Machine, function: FunctionType) -> Closure | None:
         local=frozenset(function_bindings(node).bound),
         barred=why_barred(node),
     )
-
-
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
-_parsed: dict[tuple[str, int, int], tuple[ast.Module, CodeType] | None] = {}
-
-
-def _definition(code: CodeType) -> _Definition | None:
-    """Find a function's definition, and check that it compiles to this very code."""
-    source = _source(code.co_filename, code.co_flags & _FUTURE)
-    if source is None:
-        return None
-    tree, whole = source
-    if code not in _codes(whole):
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    return None
-
-
-def _source(filename: str, future: int) -> tuple[ast.Module, CodeType] | None:
-    lines = linecache.cache.get(filename)
-    if lines is None or len(lines) != _LINECACHE_ENTRY:
-        return None  # not a cell that this kernel ran
-    text = "".join(lines[2])
-    key = (filename, hash(text), future)
-    if key not in _parsed:
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | future
-        try:
-            tree = compile(text, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-            whole = compile(text, filename, "exec", flags, dont_inherit=True)
-        except SyntaxError:
-            _parsed[key] = None
-        else:
-            assert isinstance(tree, ast.Module)
-            _parsed[key] = (tree, whole)
-    return _parsed[key]
-
-
-def _codes(code: CodeType) -> Iterable[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from workbench.graphs.catalogue import Catalogue
 from workbench.graphs.values import (
     BOTTOM,
+    SHIPPABLE,
     UNKNOWN,
     WITH_CONTENT,
     Heap,
@@ -17,6 +18,9 @@ from workbench.graphs.values import (
     Value,
 )
 
+_SENT: Final = SHIPPABLE | {
+    Kind.BOTTOM, Kind.SET, Kind.MODULE, Kind.CALLABLE, Kind.CLOSURE,
+}  # fmt: skip
 _PASSES: Final = 12
 """More rounds than this to learn what a loop does, and it counts as unknown."""
 
@@ -57,15 +61,16 @@ class Frame:
         parent: The enclosing function's frame; None for the namespace.
         values: What each local name may be. Every assignment in the body counts at once.
         comprehension: It is a comprehension's: `:=` binds outside.
-        function: The function's name, for messages.
+        result: What the function may return.
+        version: Grows with everything that is learnt of `values` and `result`.
     """
 
     local: frozenset[str]
     parent: Frame | None
     values: dict[str, Value] = field(default_factory=dict)
     comprehension: bool = False
-    function: str = ""
     result: Value = BOTTOM
+    version: int = 0
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -88,6 +93,15 @@ class Closure:
     keyword_defaults: dict[str, Value] = field(default_factory=dict)
     local: frozenset[str] = frozenset()
     barred: str | None = None
+
+    def held(self) -> list[Value]:
+        """Return what travels with it: its defaults, and the names that it closes over."""
+        values = [*self.defaults, *self.keyword_defaults.values()]
+        frame = self.parent
+        while frame is not None:
+            values += frame.values.values()
+            frame = frame.parent
+        return values
 
 
 Invoke = Callable[["Machine", Closure, list[Value], dict[str, Value], ast.AST], Value]
@@ -115,7 +129,6 @@ class Machine:
     line: int = 0
     start: int = 0
     weak: bool = False
-    version: int = 0
     names_version: int = 0
     stack: list[str] = field(default_factory=list)
     havoc: bool = False
@@ -168,6 +181,18 @@ class Machine:
         """Whether all that can be reached from a value was made since then."""
         return all(self.heap.birth(region) >= since for region in self.heap.reach(value))
 
+    def stays(self, value: Value) -> Kind | None:
+        """Return the kind of what a value holds that cannot be sent to a worker, or None."""
+        pending, seen = [value], set[int]()
+        while pending:
+            for one in self.heap.parts(pending.pop()):
+                if one.kind is Kind.CLOSURE and id(one.ref) not in seen:
+                    seen.add(id(one.ref))
+                    pending += one.ref.held()
+                elif one.kind not in _SENT:
+                    return one.kind
+        return None
+
     # ── memory ───────────────────────────────────────────────────────────────────────────────
 
     def make(self, kind: Kind, node: ast.AST, *, ref: Any = None, tag: object = 0) -> Value:
@@ -185,6 +210,13 @@ class Machine:
         assert made.region is not None
         self.heap.store(made.region, content)
         return made
+
+    def _knowledge(self, frame: Frame | None) -> int:
+        known = self.names_version + self.heap.version
+        while frame is not None:
+            known += frame.version
+            frame = frame.parent
+        return known
 
     # ── names ────────────────────────────────────────────────────────────────────────────────
 
@@ -217,12 +249,15 @@ class Machine:
 
     def bind(self, name: str, value: Value, frame: Frame | None) -> None:
         """Bind a name where Python would."""
+        innermost = frame
         while frame is not None:
             if name in frame.local:
                 joined = self.heap.join(frame.values.get(name, BOTTOM), value)
                 if frame.values.get(name) != joined:
                     frame.values[name] = joined
-                    self.version += 1
+                    frame.version += 1
+                    # Other functions may see an outer function's names.
+                    self.names_version += frame is not innermost
                 return
             frame = frame.parent
         self.effects.writes.setdefault(name)
@@ -246,11 +281,11 @@ class Machine:
         self.effects.writes.setdefault(name)
         self.names[name] = UNKNOWN
 
-    def settle(self, run: Callable[[], object], node: ast.AST) -> None:
-        """Run until nothing new is learnt."""
+    def settle(self, run: Callable[[], object], node: ast.AST, frame: Frame | None) -> None:
+        """Run until nothing new is learnt of a frame, and of what all can see."""
         for _ in range(_PASSES):
-            before = (self.version, self.names_version, self.heap.version)
+            before = self._knowledge(frame)
             run()
-            if before == (self.version, self.names_version, self.heap.version):
+            if before == self._knowledge(frame):
                 return
         self.unproven(node, "its loops are too involved to follow")

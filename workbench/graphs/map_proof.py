@@ -20,16 +20,18 @@ def prove_map(  # noqa: PLR0911  (one for each reason)
 ) -> bool:
     """Prove a map, and bind the names that its statement binds.
 
-    Where the proof fails, nothing was bound; the effects are to be forgotten.
+    Where the proof fails, names and effects are to be put back as they were.
     """
     if not all(_is_builtin(machine, name) for name in shape.library) or _carries_over(shape):
         return False
     frame = _enter(machine, shape)
     if frame is None:
         return False
-    since = machine.heap.now
+    effects, since = machine.effects, machine.heap.now
+    before, effects.mutated = effects.mutated, {}
+    if any(machine.heap.birth(one) < machine.start for one in before):
+        return False
     value, key, seen = _run_item(machine, node, shape, frame)
-    effects = machine.effects
     if effects.unproven or effects.fence or effects.pinned or effects.writes or not effects.heavy:
         return False
     if any(machine.heap.birth(one) < since for one in effects.mutated):
@@ -43,6 +45,7 @@ def prove_map(  # noqa: PLR0911  (one for each reason)
     for one in (value, key, *local):
         if not (machine.is_fresh(one, since) and machine.heap.shippable(one)):
             return False
+    effects.mutated |= before
     return _collect(machine, node, shape, value, key, frame)
 
 
@@ -87,7 +90,7 @@ def _run_item(
 
     effects = machine.effects
     before, effects.reads, effects.heavy = effects.reads, {}, False
-    machine.settle(once, node)
+    machine.settle(once, node, frame)
     seen = set(effects.reads)
     effects.reads = before | effects.reads
     return value, key, seen

@@ -93,7 +93,10 @@ def cell_names(tree: ast.Module) -> CellNames:
 
 def _statement_names(node: ast.stmt) -> StatementNames:
     collector = _Collector()
-    collector.visit(node, [])
+    try:
+        collector.visit(node, [])
+    except RecursionError:
+        collector.opaque = f"line {node.lineno}: too deeply nested to be read beforehand"
     simple = (
         ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
     )

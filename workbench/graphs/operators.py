@@ -25,7 +25,9 @@ from workbench.graphs.values import (
     tuple_of,
 )
 
-_DATA: Final = SCALARS | WITH_CONTENT | {Kind.ARRAY, Kind.FRAME, Kind.TUPLE, Kind.BOTTOM}
+_DATA: Final = SCALARS | WITH_CONTENT | {
+    Kind.ARRAY, Kind.FRAME, Kind.TUPLE, Kind.PLAIN, Kind.BOTTOM,
+}  # fmt: skip
 _SET_OPERATORS: Final = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
@@ -57,6 +59,8 @@ def binary(  # noqa: PLR0911  (a table)
         return machine.make_list(joined, node)
     if not (is_data(machine, left) and is_data(machine, right)):
         return machine.unproven(node, f"{_text(node)} uses {_worse(machine, left, right)}")
+    if Kind.PLAIN in kinds:
+        return UNKNOWN
     if Kind.FRAME in kinds:
         return machine.make(Kind.FRAME, node)
     if Kind.ARRAY in kinds:
@@ -149,6 +153,9 @@ def compare(
     if not (is_data(machine, left) and is_data(machine, right)):
         machine.unproven(node, f"compares {_worse(machine, left, right)}")
         return UNKNOWN
+    if Kind.PLAIN in {left.kind, right.kind}:
+        machine.pin(node, "compares what may be NaN, which equals only itself")
+        return UNKNOWN
     if not isinstance(op, ast.In | ast.NotIn):
         for kind in (Kind.FRAME, Kind.ARRAY):
             if kind in {left.kind, right.kind}:
@@ -198,6 +205,8 @@ def subscript(  # noqa: C901, PLR0911  (a table)
             return _array_item(machine, base, index, node)
         case Kind.RESULT:
             return Value(Kind.ARRAY, region=base.region)
+        case Kind.PLAIN if is_data(machine, index) and is_data(machine, base):
+            return base
         case _:
             return machine.unproven(node, f"{_text(node)} indexes {base.kind.value}")
 
@@ -259,6 +268,8 @@ def iterate(  # noqa: C901, PLR0911  (a table)
             return value.elem or BOTTOM
         case Kind.ARRAY | Kind.RESULT:
             return Value(Kind.ARRAY, region=value.region)
+        case Kind.PLAIN if is_data(machine, value):
+            return value
         case Kind.FRAME:
             return SCALAR if is_data(machine, value) else machine.unproven(node, "loops over it")
         case _:

@@ -89,7 +89,7 @@ def _edges(nodes: tuple[Node, ...], findings: list[Finding]) -> list[Edge]:
             reasons.setdefault(source, f"reads `{name}`, {verb} at line {line}")
         if fence is not None and node.kind is not NodeKind.BARRIER:
             line = nodes[fence].first_line
-            reasons.setdefault(fence, f"line {line} keeps its place: {findings[fence].fence}")
+            reasons.setdefault(fence, f"line {line} keeps its place among all others")
         if node.kind is NodeKind.BARRIER:
             if barrier is not None:
                 reasons.setdefault(barrier, _IN_ORDER)

@@ -21,7 +21,7 @@ from workbench.graphs.run_remote import Outcome, compute
 from workbench.protocol.plan import NodeKind
 
 WORTH_WORKERS: Final = 2
-"""How many parts must be ready before workers are called."""
+"""How many parts must be ready, where none is on its way, before it is worth sending them."""
 
 
 class _State(enum.Enum):
@@ -71,19 +71,15 @@ class PlanRun:
     def steps(self) -> Iterator[int]:
         """Yield the statements that the caller must run, in program order, once each.
 
-        The caller runs one before it asks for the next, and closes the iterator.
+        The caller runs one before it asks for the next.
 
         Raises:
             BaseException: What a task or an item of a map raised; all before it is committed.
         """
-        try:
-            for index in range(len(self._plan.nodes)):
-                if self._bring(index):
-                    yield index
-                self._states[index] = _State.COMMITTED
-        finally:
-            if self._parts is not None:
-                self._parts.close()
+        for index in range(len(self._plan.nodes)):
+            if self._bring(index):
+                yield index
+            self._states[index] = _State.COMMITTED
 
     def _bring(self, index: int) -> bool:
         """Commit a node in its turn; True where the home must run it."""
@@ -166,7 +162,7 @@ class PlanRun:
         """Send nodes to workers, unless that is not worth calling them."""
         if self._parts is None or not ready:
             return
-        if not self._parts.is_open and sum(one.count for one in ready) < WORTH_WORKERS:
+        if not self._parts.is_busy and sum(one.count for one in ready) < WORTH_WORKERS:
             return
         for one in ready:
             self._states[one.node.node.id] = _State.SENT

@@ -7,6 +7,7 @@ crossing: what came from the home comes back as the very same object, see `bound
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from workbench.boundary import Crossing, pack
 from workbench.boundary.inputs import Inputs, load_inputs
 from workbench.boundary.libraries import Run, new_memory
 from workbench.boundary.memo import Reader
+from workbench.boundary.parcel import Parcel, receive
 from workbench.boundary.writer import Writer
 from workbench.graphs.run_files import RunFiles
 
@@ -24,19 +26,19 @@ _ABSENT: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a worker sends back.
+    """What a worker made.
 
     Attributes:
         worker: Its name.
-        start_unix_s: When it began, and when it ended.
-        body: A pickle in the memo of the crossing, and the memory that it refers to.
+        start_unix_s: When it began.
+        end_unix_s: When it ended.
+        value: The answer.
     """
 
     worker: str
     start_unix_s: float
     end_unix_s: float
-    body: bytes
-    buffers: list[bytes]
+    value: Any
 
 
 @contextlib.contextmanager
@@ -59,17 +61,24 @@ class Sent:
 
     Args:
         number: Which one of the job's.
+        directory: Where it was written; the answers come there too.
         crossing: What was packed.
     """
 
-    def __init__(self, number: int, crossing: Crossing) -> None:
+    def __init__(self, number: int, directory: Path, crossing: Crossing) -> None:
         self.number = number
+        self._directory = directory
         self._objects = crossing.objects
 
-    def load(self, answer: Answer) -> Any:
-        """Return what a worker answered; it may run the user's own code."""
-        buffers = [memoryview(bytearray(one)) for one in answer.buffers]
-        return Reader(answer.body, self._objects, buffers).load()
+    def load(self, mark: str) -> Answer:
+        """Return what a worker answered; it may run the user's own code.
+
+        Arrays of the answer stay mapped from its file, also when that is removed.
+        """
+        received = receive(*_answer_paths(self._directory, mark))
+        value = Reader(received.body, self._objects, received.buffers).load()
+        times = {name: received.manifest[name] for name in ("start_unix_s", "end_unix_s")}
+        return Answer(worker=received.manifest["worker"], value=value, **times)
 
 
 def send(
@@ -96,7 +105,7 @@ def send(
     with laid_over(namespace, values):
         crossing = pack(namespace, names)
     crossing.write(directory)
-    return Sent(number, crossing)
+    return Sent(number, directory, crossing)
 
 
 class Received:
@@ -107,12 +116,13 @@ class Received:
     """
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self.namespace: dict[str, Any] = {"__name__": "__main__"}
         self._inputs: Inputs = load_inputs(directory, self.namespace, take_state=True)
         self.namespace.update(self._inputs.values)
 
-    def dump(self, value: Any) -> tuple[bytes, list[bytes]]:
-        """Return `value` as an answer's body and buffers.
+    def answer(self, mark: str, value: Any, worker: str, start_unix_s: float) -> None:
+        """Write an answer for the home.
 
         Raises:
             Exception: It cannot cross, whatever the reason.
@@ -128,4 +138,10 @@ class Received:
         if memory is not None and memory.plan(writer.numbered(), objects):
             writer = Writer(self.namespace, objects, run)
             writer.dump(value)
-        return writer.body(), [bytes(one.raw()) for one in writer.buffers]
+        manifest = {"worker": worker, "start_unix_s": start_unix_s, "end_unix_s": time.time()}
+        parcel = Parcel(manifest=manifest, body=writer.body(), buffers=writer.buffers)
+        parcel.write(*_answer_paths(self._directory, mark))
+
+
+def _answer_paths(directory: Path, mark: str) -> tuple[Path, Path]:
+    return directory / f"{mark}.pickle", directory / f"{mark}.bin"

@@ -78,11 +78,18 @@ def make_certificate(files: RunFiles) -> None:
     """Make the job's key and certificate unless they are there."""
     if files.certificate.exists():
         return
+    files.directory.mkdir(mode=0o700, exist_ok=True)
+    key, certificate = make_pair()
+    _write(files.key, key)
+    _write(files.certificate, certificate)
+
+
+def make_pair() -> tuple[bytes, bytes]:
+    """Return a new key and a certificate that signs itself, PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    files.directory.mkdir(mode=0o700, exist_ok=True)
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "gpu-workbench job")])
     now = dt.datetime.now(tz=dt.UTC)
@@ -98,11 +105,11 @@ def make_certificate(files: RunFiles) -> None:
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    _write(
-        files.key,
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    plain = serialization.NoEncryption()
+    return (
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain),
+        certificate.public_bytes(pem),
     )
-    _write(files.certificate, certificate.public_bytes(pem))
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from workbench.boundary import CannotCross
 from workbench.graphs.errors import WorkerLost, WrongDevice
-from workbench.graphs.run_crossing import Answer, Sent, send
+from workbench.graphs.run_crossing import Sent, send
 from workbench.graphs.run_files import RunFiles
 from workbench.graphs.run_node import RunningNode
 from workbench.graphs.run_remote import ITEMS, Outcome, work
@@ -42,12 +42,14 @@ class Workers:
     Attributes:
         files: Where they and the home meet.
         crews: By whether they have a GPU.
+        pool: Their scheduler, which may be about to start.
         uses_gpu: Whether the node with this id is for a GPU: one was leased, and its code can
             use it.
     """
 
     files: RunFiles
     crews: Mapping[bool, Crew]
+    pool: Pool
     uses_gpu: Callable[[int], bool]
 
 
@@ -158,16 +160,17 @@ class Parts:
         self._namespace = namespace
         self._say = say
         self._tell = tell
-        self._pool: Pool | None = None
+        self._pool = workers.pool
+        self._is_ready = False
         self._deserted: set[bool] = set()
         self._crossings = 0
         self._parts: dict[int, list[_Part]] = {}
         self._by_mark: dict[str, _Part] = {}
 
     @property
-    def is_open(self) -> bool:
-        """Whether workers have been called."""
-        return self._pool is not None
+    def is_busy(self) -> bool:
+        """Whether something was sent that is not decided."""
+        return bool(self._by_mark)
 
     def crew_for(self, index: int) -> bool | None:
         """Return whether a node's workers have a GPU; None where there are none for it."""
@@ -189,19 +192,20 @@ class Parts:
                 for one in group.nodes:
                     yield Left(index=one.node.node.id, why=error)
             else:
-                self._open()
+                if not self._is_ready:
+                    self._pool.wait_ready()
+                    self._is_ready = True
                 for one in group.nodes:
                     self._cut(one, sent)
 
     def wait(self) -> list[Computed | Left]:
         """Wait until something comes back; return what is decided by it."""
-        assert self._pool is not None
         return self._on_news(self._pool.wait())
 
     def take(self) -> list[Computed | Left]:
         """Return what was decided by what came back meanwhile."""
         decided: list[Computed | Left] = []
-        while self._pool is not None and (news := self._pool.take()) is not None:
+        while (news := self._pool.take()) is not None:
             decided += self._on_news(news)
         return decided
 
@@ -215,21 +219,6 @@ class Parts:
         for number in numbers:
             shutil.rmtree(self._files.crossing(number))
 
-    def close(self) -> None:
-        """Take back what no worker has begun, and send the workers home."""
-        if self._pool is not None:
-            self._pool.close()
-
-    def _open(self) -> None:
-        if self._pool is None:
-            from workbench.graphs.dask_edge import Pool
-
-            crews = self._workers.crews
-            self._pool = Pool(self._files, {gpu: crew.fileno() for gpu, crew in crews.items()})
-            self._pool.start()
-            for crew in crews.values():
-                crew.open()
-
     def _cut(self, ready: Ready, sent: Sent) -> None:
         batches = BATCHES_EACH * self._workers.crews[ready.gpu].count
         parts = [
@@ -241,7 +230,6 @@ class Parts:
             self._submit(part)
 
     def _submit(self, part: _Part) -> None:
-        assert self._pool is not None
         part.tries += 1
         self._by_mark[part.mark] = part
         oldest = min(
@@ -267,20 +255,21 @@ class Parts:
                 if part is None:  # Its node is decided already.
                     return []
         match news:
-            case Done(value=answer):
-                return self._on_answer(part, answer)
+            case Done():
+                return self._on_done(part)
             case Lost(worker=worker):
                 return self._on_lost(part, worker)
             case Broke(error=error):
                 return [self._leave(part, error)]
 
-    def _on_answer(self, part: _Part, answer: Answer) -> list[Computed | Left]:
+    def _on_done(self, part: _Part) -> list[Computed | Left]:
         try:
-            part.outcome = part.sent.load(answer)
+            answer = part.sent.load(part.mark)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  (making it ran the user's own code)
             return [self._leave(part, error)]
+        part.outcome = answer.value
         self._say(
             "place",
             what=str(part),
@@ -293,10 +282,11 @@ class Parts:
     def _on_lost(self, part: _Part, worker: str) -> list[Computed | Left]:
         """Try a part again whose worker died; the one that it was computing, only once."""
         running = self._files.running(worker)
-        part.losses += running.exists() and running.read_text(encoding="ascii") == part.mark
-        if part.losses >= LOSSES:
-            return self._give_up(part)
-        self._tell(f"{part} again: {worker} died in it")
+        if running.exists() and running.read_text(encoding="ascii") == part.mark:
+            part.losses += 1
+            if part.losses >= LOSSES:
+                return self._give_up(part)
+            self._tell(f"{part} again: {worker} died in it")
         self._submit(part)
         return []
 

@@ -15,7 +15,7 @@ import msgspec
 from workbench.graphs.cell import parse_source
 from workbench.graphs.executable import ExecutableNode, ExecutablePlan, MapCode, executable
 from workbench.graphs.maps import Collect
-from workbench.graphs.run_crossing import Answer, Received
+from workbench.graphs.run_crossing import Received
 from workbench.graphs.run_events import Event, recorded
 from workbench.graphs.run_failures import cut_to, tracebacks
 from workbench.graphs.run_files import RunFiles
@@ -55,18 +55,18 @@ def load_plan(job: Path) -> ExecutablePlan:
     return executable(msgspec.convert(spec.plan, Plan), cell)
 
 
-def work(
-    job: str, crossing: int, oldest: int, node: int, start: int, stop: int, mark: str
-) -> Answer:
+def work(job: str, crossing: int, oldest: int, node: int, start: int, stop: int, mark: str) -> None:
     """Compute and answer; what the user's code raises is part of the answer.
+
+    The answer goes through a file: Dask would copy it several times, and connect first.
 
     Args:
         job: The job's directory.
         crossing: The one whose names it reads.
         oldest: Crossings before it are not asked for again.
         node: Which statement of the plan.
-        start: The first item, and the one after the last; of no meaning for a task.
-        stop: See `start`.
+        start: The first item, of a map.
+        stop: The item after the last, of a map.
         mark: Names this very attempt: it stands in the worker's file while it runs.
 
     Raises:
@@ -81,11 +81,8 @@ def work(
     site = _site(job)
     received = site.received(crossing, oldest)
     outcome = compute(site.plan, node, received.namespace, start, stop)
-    body, buffers = received.dump(outcome)
+    received.answer(mark, outcome, worker, began)
     running.write_text("", encoding="ascii")
-    return Answer(
-        worker=worker, start_unix_s=began, end_unix_s=time.time(), body=body, buffers=buffers
-    )
 
 
 class _Site:

@@ -26,9 +26,9 @@ def plan_text(plan: Plan) -> str:
     for node in plan.nodes:
         code = _code(node).ljust(shown)
         lines.append(f"  {_lines(node).rjust(width)}  {_kind(node):<10} {code}  {node.reason}")
-        indent = " " * (width + 14)
+        indent = " " * (width + 15)
         lines += [
-            f"{indent} └ after {_place(plan, edge)}: {edge.reason}"
+            f"{indent}└ after {_place(plan, edge)}: {edge.reason}"
             for edge in _shown_edges(plan, node)
         ]
     return "\n".join(lines)

@@ -72,7 +72,7 @@ def _return(machine: Machine, node: ast.Return, frame: _Scope) -> None:
     joined = machine.heap.join(frame.result, value)
     if joined != frame.result:
         frame.result = joined
-        machine.version += 1
+        frame.version += 1
 
 
 def _if(machine: Machine, node: ast.If, frame: _Scope) -> None:
@@ -87,7 +87,7 @@ def _while(machine: Machine, node: ast.While, frame: _Scope) -> None:
         test(machine, evaluate(machine, node.test, frame), node.test)
         execute_all(machine, [*node.body, *node.orelse], frame)
 
-    machine.settle(once, node)
+    machine.settle(once, node, frame)
 
 
 def _for(machine: Machine, node: ast.For, frame: _Scope) -> None:
@@ -98,7 +98,7 @@ def _for(machine: Machine, node: ast.For, frame: _Scope) -> None:
         assign(machine, node.target, iterate(machine, items, node.iter), frame)
         execute_all(machine, [*node.body, *node.orelse], frame)
 
-    machine.settle(once, node)
+    machine.settle(once, node, frame)
 
 
 def _try(machine: Machine, node: ast.Try, frame: _Scope) -> None:
@@ -111,7 +111,7 @@ def _try(machine: Machine, node: ast.Try, frame: _Scope) -> None:
                 machine.bind(handler.name, UNKNOWN, frame)
             execute_all(machine, handler.body, frame)
 
-    machine.settle(once, node)
+    machine.settle(once, node, frame)
 
 
 def _exception_type(machine: Machine, node: ast.expr, frame: _Scope) -> None:

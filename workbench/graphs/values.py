@@ -39,6 +39,8 @@ class Kind(enum.Enum):
     MODULE = "a module"
     CALLABLE = "a library callable"
     CLOSURE = "a notebook function"
+    METHOD = "a bound method"
+    PLAIN = "plain data"  # any of the above that is data; all that it holds is in its region
     UNKNOWN = "a value of unknown type"
 
 
@@ -52,8 +54,13 @@ SELF_EQUAL: Final = frozenset({Kind.INT, Kind.STR, Kind.BYTES, Kind.NONE, Kind.B
 WITH_CONTENT: Final = frozenset({Kind.LIST, Kind.DICT, Kind.SET})
 SHIPPABLE: Final = SCALARS | {
     Kind.ARRAY, Kind.FRAME, Kind.LIST, Kind.DICT, Kind.TUPLE, Kind.ESTIMATOR, Kind.RESULT,
+    Kind.PLAIN,
+    Kind.RNG,
 }  # fmt: skip
 """A copy that went through a pickle behaves as the original. A set's order may not survive."""
+_PLAIN: Final = SCALARS | {
+    Kind.BOTTOM, Kind.ARRAY, Kind.FRAME, Kind.LIST, Kind.DICT, Kind.TUPLE, Kind.PLAIN,
+}  # fmt: skip
 _DEEPEST_TUPLE: Final = 4
 
 
@@ -216,7 +223,17 @@ class Heap:
         something = left if right.kind is Kind.NONE else right
         if Kind.NONE in pair and something.kind in WITH_CONTENT | {Kind.FRAME, Kind.TUPLE}:
             return something
-        return UNKNOWN
+        return self._join_plain(left, right)
+
+    def _join_plain(self, left: Value, right: Value) -> Value:
+        """Return plain data that may be of one kind or another."""
+        parts = [*self.parts(left), *self.parts(right)]
+        if not all(one.kind in _PLAIN for one in parts):
+            return UNKNOWN
+        region: int | None = None
+        for one in sorted(self.reach(left) | self.reach(right)):
+            region = one if region is None else self.union(region, one)
+        return SCALAR if region is None else Value(Kind.PLAIN, region=self.find(region))
 
     def _join_same(self, left: Value, right: Value) -> Value:
         kind = left.kind

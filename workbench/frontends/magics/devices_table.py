@@ -11,13 +11,19 @@ def device_rows(status: Status) -> list[list[str]]:
     """Return `[device, use, memory, whose]` for the host and each GPU, in a stable order."""
     if status.sample is None:
         return [["this host", "not read yet", "not read yet", ""]]
-    rows = [_host_row(status.sample.host)]
-    rows += [_device_row(device, status) for device in status.sample.devices]
-    if not status.sample.devices:
-        nvml = status.sample.nvml
-        why = f"{nvml.message} {nvml.next_step}".strip() or str(nvml.state)
-        rows.append(["no GPU on this host", why, "", ""])
-    return rows
+    return [
+        _host_row(status.sample.host),
+        *(_device_row(device, status) for device in status.sample.devices),
+    ]
+
+
+def absence_text(status: Status) -> str:
+    """Return why there is no GPU and what to do, empty where there is one or nothing is known."""
+    if status.sample is None or status.sample.devices:
+        return ""
+    nvml = status.sample.nvml
+    parts = [nvml.message or str(nvml.state), nvml.next_step]
+    return f"no GPU on this host: {'. '.join(part for part in parts if part)}"
 
 
 def _host_row(host: HostSample) -> list[str]:

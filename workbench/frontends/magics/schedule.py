@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
@@ -24,6 +25,10 @@ from workbench.graphs.plan import Plan, make_plan
 from workbench.graphs.show import plan_text
 from workbench.protocol.job_files import OUTPUT, RESULT_NAME, CellSpec, write_spec
 from workbench.protocol.messages import PROTOCOL, LeaseEnding, RequestSpec, Status
+from workbench.transport.paths import jobs_directory
+
+RESERVE_BYTES: Final = 512 * 2**20
+"""Disk and memory that no input may take: a full disk would stop every job."""
 
 SHELL_NAMES: Final = frozenset(
     {"In", "Out", "exit", "quit", "get_ipython", "open", "_ih", "_oh", "_dh"}
@@ -40,6 +45,7 @@ class Prepared:
     plan: Plan
     advice: Advice
     request: RequestSpec
+    memory_free_bytes: float | None
 
 
 class Scheduling:
@@ -76,7 +82,15 @@ class Scheduling:
         )
         advice = advise(cell.tree, self.shell.user_ns, status.sample, device=options.device)
         request = _request(options, plan, advice, status)
-        return Prepared(cell=cell, head=head, plan=plan, advice=advice, request=request)
+        free = status.sample.host.memory_available_bytes.value if status.sample else None
+        return Prepared(
+            cell=cell,
+            head=head,
+            plan=plan,
+            advice=advice,
+            request=request,
+            memory_free_bytes=free,
+        )
 
     async def status(self) -> Status:
         """Return the lab now."""
@@ -89,7 +103,10 @@ class Scheduling:
             CannotCross: A name that the cell reads cannot leave the kernel.
         """
         names = self._names_read(prepared.cell)
-        crossing = pack(self.shell.user_ns, names)
+        crossing = pack(
+            self.shell.user_ns, names, limit_bytes=room_bytes(prepared.memory_free_bytes)
+        )
+        _tell(crossing.notes)
         staged = self.session.new_job()
         try:
             crossing.write(staged.directory)
@@ -174,6 +191,7 @@ class Scheduling:
         value = self.shell.user_ns.pop(RESULT_NAME, None)
         if changes.error is not None:
             raise changes.error.as_exception()
+        _tell(changes.notes)
         for name, reason in changes.not_returned.items():
             if name != RESULT_NAME:
                 sys.stderr.write(f"gpu-schedule: {name} could not come back: {reason}\n")
@@ -199,6 +217,21 @@ class Scheduling:
 
 
 _MISSING: Final = object()
+
+
+def room_bytes(memory_free_bytes: float | None) -> int:
+    """Return how much may cross to a home: what disk and memory can hold, with a reserve.
+
+    Inputs lie in the job directory and are mapped into the home, so they need both.
+    """
+    disk = shutil.disk_usage(jobs_directory()).free
+    free = disk if memory_free_bytes is None else min(disk, int(memory_free_bytes))
+    return max(free - RESERVE_BYTES, 0)
+
+
+def _tell(notes: Iterable[str]) -> None:
+    for note in notes:
+        sys.stderr.write(f"gpu-schedule: {note}\n")
 
 
 def imported_modules(namespace: Mapping[str, Any]) -> list[str]:

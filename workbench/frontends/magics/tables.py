@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from workbench.frontends.magics.schedule import Prepared
 
 TABLE: Final = (
-    "border-collapse:collapse;font-size:90%;margin:0;color:inherit;background:transparent"
+    "border-collapse:collapse;font-size:90%;margin:.3em 0;color:inherit;background:transparent"
 )
 CELL: Final = (
-    "text-align:left;vertical-align:top;padding:.15em .8em .15em 0;color:inherit;"
+    "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;color:inherit;"
     "background:transparent;border:0;border-bottom:1px solid rgba(128,128,128,.35)"
 )
+_UNBROKEN_CHARACTERS: Final = 24
+"""A shorter cell stays on one line; in a narrow window the long ones give way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,30 @@ def columns(head: list[str], rows: list[list[str]]) -> Shown:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in [head, *rows]
     ]
-    heads = "".join(f"<th style='{CELL}'>{html.escape(cell)}</th>" for cell in head)
-    cells = "".join(
-        "<tr>" + "".join(f"<td style='{CELL}'>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
     return Shown(
         "\n".join(lines),
-        f"<table style='{TABLE}'><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>",
+        f"<table style='{TABLE}'><thead>{_row('th', head)}</thead>"
+        f"<tbody>{''.join(_row('td', row) for row in rows)}</tbody></table>",
     )
+
+
+def _row(tag: str, cells: list[str]) -> str:
+    return (
+        "<tr style='background:transparent'>"
+        + "".join(f"<{tag} style='{_style(one)}'>{html.escape(one)}</{tag}>" for one in cells)
+        + "</tr>"
+    )
+
+
+def _style(cell: str) -> str:
+    return f"{CELL};white-space:nowrap" if len(cell) <= _UNBROKEN_CHARACTERS else CELL
 
 
 def jobs(status: Status) -> Shown:
     """Show running, waiting and lately ended jobs."""
     views = [*status.jobs, *status.ended]
     if not views:
-        return Shown("no jobs", "<p>no jobs</p>")
+        return sentence("no jobs")
     return columns(
         ["job", "owner", "what", "class", "state", "units", "since", "why"],
         [_job_row(view) for view in views],
@@ -76,19 +86,23 @@ def _job_row(view: JobView) -> list[str]:
         view.name or "—",
         view.priority,
         view.outcome or view.state,
-        f"{gpus}{view.cores} cores",
-        format_seconds(max(0.0, time.time() - since)),
+        f"{gpus}{view.cores} core{'' if view.cores == 1 else 's'}",
+        format_seconds(round(max(0.0, time.time() - since))),
         view.reason,
     ]
 
 
 def lab(status: Status) -> Shown:
     """Show the devices and the queue."""
-    from workbench.frontends.magics.devices_table import device_rows
+    from workbench.frontends.magics.devices_table import absence_text, device_rows
 
-    parts = [columns(["device", "use", "memory", "whose"], device_rows(status)), jobs(status)]
-    notices = [Shown(notice, f"<p>{html.escape(notice)}</p>") for notice in status.notices]
-    every = [*notices, *parts]
+    absence = absence_text(status)
+    every = [
+        *map(sentence, status.notices),
+        columns(["device", "use", "memory", "whose"], device_rows(status)),
+        *([sentence(absence)] if absence else []),
+        jobs(status),
+    ]
     return Shown("\n\n".join(one.text for one in every), "".join(one.markup for one in every))
 
 
@@ -99,10 +113,14 @@ def dry_run(prepared: Prepared) -> Shown:
     asked = f"would ask for {request.gpus} GPUs and {request.cores} cores{memory}; nothing was run"
     advised = advice(prepared.advice)
     text = f"{plan_text(prepared.plan)}\n{advised.text}\n{asked}"
-    return Shown(text, f"{plan_html(prepared.plan)}{advised.markup}<p>{html.escape(asked)}</p>")
+    return Shown(text, f"{plan_html(prepared.plan)}{advised.markup}{sentence(asked).markup}")
 
 
 def advice(advice: Advice) -> Shown:
     """Show one piece of advice."""
-    text = f"advice: {advice.text}"
-    return Shown(text, f"<p>{html.escape(text)}</p>")
+    return sentence(f"advice: {advice.text}")
+
+
+def sentence(text: str) -> Shown:
+    """Show one sentence."""
+    return Shown(text, f"<p style='margin:.3em 0'>{html.escape(text)}</p>")

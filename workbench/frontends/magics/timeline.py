@@ -6,17 +6,18 @@ import html
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 
-from workbench.client import Job, UserError
+from workbench.client import UserError
 from workbench.client.session import find_job, parse_lines
 from workbench.frontends.magics.magics import WorkbenchMagics, plain_errors
 from workbench.frontends.magics.status_line import units_text
-from workbench.frontends.magics.tables import CELL, TABLE, Shown, columns
-from workbench.protocol.job_files import OUTPUT
+from workbench.frontends.magics.tables import CELL, TABLE, Shown, columns, sentence
+from workbench.protocol.job_files import ENDED, OUTPUT, read_json
 from workbench.protocol.messages import JobView
 from workbench.protocol.quantities import format_seconds
 
@@ -98,28 +99,30 @@ class TimelineMagics(Magics):
             )
         job = scheduling.job(wanted)
         view = find_job(scheduling.background.run(scheduling.status()), job.id)
-        return shown(read(job, view))
+        return shown(read(job.directory, view))
 
 
-def read(job: Job, view: JobView | None) -> Timeline:
+def read(directory: Path, view: JobView | None) -> Timeline:
     """Return what a job has left by now.
 
     Args:
-        job: The job.
+        directory: The job's directory.
         view: What the controller says of it; None where it does not list it any more.
     """
-    spans = _spans(_lines(job))
+    spans = _spans(_lines(directory))
     began = [span.start_unix_s for span in spans]
     if view is not None and view.started_unix_s is not None:
         began.append(view.started_unix_s)
-    return Timeline(headline=_headline(job, view), spans=spans, zero_unix_s=min(began, default=0.0))
+    return Timeline(
+        headline=_headline(directory, view), spans=spans, zero_unix_s=min(began, default=0.0)
+    )
 
 
 def shown(timeline: Timeline) -> Shown:
     """Return a timeline as a table of text, and as bars."""
     if not timeline.spans:
-        none = f"{timeline.headline}\nnothing of it has run to its end yet"
-        return Shown(none)
+        lines = [timeline.headline, "no part of it has run to its end"]
+        return Shown("\n".join(lines), "".join(sentence(line).markup for line in lines))
     rows = [
         [
             span.what,
@@ -133,9 +136,9 @@ def shown(timeline: Timeline) -> Shown:
     return Shown(f"{timeline.headline}\n{table.text}", _figure(timeline, table))
 
 
-def _lines(job: Job) -> list[dict[str, Any]]:
+def _lines(directory: Path) -> list[dict[str, Any]]:
     try:
-        with (job.directory / OUTPUT).open("rb") as file:
+        with (directory / OUTPUT).open("rb") as file:
             return parse_lines(file)
     except FileNotFoundError:
         return []
@@ -160,10 +163,12 @@ def _in_order(what: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in _NUMBER.split(what)]
 
 
-def _headline(job: Job, view: JobView | None) -> str:
-    name = f"job {job.id[:8]}"
+def _headline(directory: Path, view: JobView | None) -> str:
+    name = f"job {directory.name[:8]}"
     if view is None:
-        return f"{name}: {job.status()}; the controller does not list it any more"
+        ending = read_json(directory / ENDED)
+        outcome = ending["outcome"] if ending is not None else "how it ended is not known"
+        return f"{name}: {outcome}; the controller does not list it any more"
     if view.name:
         name += f" ({view.name})"
     if view.started_unix_s is None:
