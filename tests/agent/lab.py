@@ -20,6 +20,7 @@ from tests.agent.peers import LIMIT_S, Client, Controller, until
 from workbench.boundary import Crossing, pack, stage
 from workbench.protocol import messages as m
 from workbench.protocol.job_files import CellSpec, read_json, write_spec
+from workbench.protocol.text import carried
 from workbench.transport.connection import connect
 from workbench.transport.errors import ConnectionLost, NobodyListens
 from workbench.transport.start import ensure_running
@@ -45,6 +46,7 @@ class Lab:
         self.session = secrets.token_hex(16)
         self.modules: list[str] = []
         self.kernel_path: list[str] = []
+        self.cwd: str | None = None
         self.python = sys.executable
         self.kernel_pid = os.getpid()
 
@@ -91,9 +93,9 @@ class Lab:
         return m.OpenSession(
             session=session or self.session,
             python=self.python,
-            env=dict(os.environ),
-            cwd=str(self.place),
-            sys_path=[*self.kernel_path, *sys.path],
+            env={carried(name): carried(value) for name, value in os.environ.items()},
+            cwd=carried(str(self.place) if self.cwd is None else self.cwd),
+            sys_path=[carried(place) for place in (*self.kernel_path, *sys.path)],
             modules=self.modules,
             kernel_pid=self.kernel_pid,
         )

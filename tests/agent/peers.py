@@ -112,8 +112,10 @@ class Controller:
         )
         return lease
 
-    async def stop_lease(self, lease: str, job: str) -> None:
-        await self.push(m.StopPush(lease=lease, job=job, reason="cancelled by its owner"))
+    async def stop_lease(
+        self, lease: str, job: str, reason: str = "cancelled by its owner", **how: Any
+    ) -> None:
+        await self.push(m.StopPush(lease=lease, job=job, reason=reason, **how))
 
     def ending(self, lease: str) -> m.LeaseEnding | None:
         return next((one.ending for one in self.overs if one.lease == lease), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.lab import Lab
+from workbench.agent.shim import out_of_memory_kills
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -60,6 +61,26 @@ async def test_a_stop_ends_the_whole_tree_whoever_forks_twice_or_ignores_term(la
     assert lab.is_gone(shim)
 
 
+async def test_a_stop_is_told_with_its_outcome_and_reason(lab: Lab) -> None:
+    job, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(600)")
+    await lab.client.done(lab.m.Follow(job=job))
+    reason = "it ran longer than its limit of 3 s"
+    await lab.controller.stop_lease(lease, job, reason, outcome="timed out")
+    told = lab.m.LeaseEnding(outcome="timed out", detail=reason)
+    assert await lab.controller.over(lease) == told
+    assert (await lab.client.over(job)).ending == told
+    assert lab.ran(job).ended()["detail"] == reason
+
+
+async def test_a_want_of_memory_is_counted_where_the_host_counts_it(tmp_path: Path) -> None:
+    file = tmp_path / "vmstat"
+    assert out_of_memory_kills(file) is None
+    file.write_text("nr_free_pages 7\n")
+    assert out_of_memory_kills(file) is None
+    file.write_text("nr_free_pages 7\noom_kill 3\n")
+    assert out_of_memory_kills(file) == 3
+
+
 async def test_children_that_exit_on_term_are_given_the_time_to(lab: Lab) -> None:
     source = """
 import signal, sys, time
@@ -74,12 +95,12 @@ print("READY"); time.sleep(600)
     assert "goodbye" in lab.ran(job).text()
 
 
-async def test_a_cell_that_kills_its_process_is_killed_likely_out_of_memory_and_its_log_kept(
+async def test_a_cell_that_kills_its_process_is_killed_for_no_want_of_memory_and_its_log_kept(
     lab: Lab,
 ) -> None:
     ran = await lab.run("import os\nprint('before')\nos.kill(os.getpid(), 9)")
     assert ran.ending.outcome == "killed"
-    assert ran.ending.detail == "killed (SIGKILL, likely out of memory)"
+    assert ran.ending.detail == "killed (SIGKILL)"
     assert ran.text() == "before\n"
 
 
@@ -95,7 +116,7 @@ async def test_a_process_that_exits_by_itself_leaves_no_result(lab: Lab) -> None
 
 
 async def test_an_interrupt_keeps_the_statements_that_were_finished(lab: Lab) -> None:
-    job, lease, _ = await lab.begin("x = 1\nprint('READY')\nimport time; time.sleep(600)\ny = 2")
+    job, lease, _ = await lab.begin("x = 1\nimport time\nprint('READY') or time.sleep(600)\ny = 2")
     await lab.client.done(lab.m.Interrupt(job=job))
     ending = await lab.controller.over(lease)
     assert (ending.outcome, ending.detail) == ("failed", "KeyboardInterrupt")

@@ -143,9 +143,22 @@ del task
     assert (result["x"], result["said"]) == (1, "from the task")
 
 
-async def test_without_an_await_a_cell_may_run_a_loop_of_its_own(lab: Lab) -> None:
-    ran = await lab.run("import asyncio\nx = asyncio.run(asyncio.sleep(0, 5))")
-    assert lab.result(ran)["x"] == 5
+async def test_without_an_await_a_loop_runs_too_as_in_a_kernel(lab: Lab) -> None:
+    source = """
+import asyncio
+done = []
+async def work():
+    await asyncio.sleep(0.01)
+    done.append(1)
+is_running = asyncio.get_running_loop().is_running()
+asyncio.create_task(work());
+"""
+    ran = await lab.run(source)
+    assert ran.ending.outcome == "done", ran.error()
+    result = lab.result(ran)
+    assert (result["is_running"], result["done"]) == (True, [1])
+    refused = await lab.run("import asyncio\nasyncio.run(asyncio.sleep(0))")
+    assert "cannot be called from a running event loop" in refused.ending.detail
 
 
 async def test_an_error_shows_the_users_own_lines_and_only_them(lab: Lab) -> None:
@@ -210,6 +223,102 @@ async def test_files_that_a_cell_left_open_are_written_out(lab: Lab) -> None:
     ran = await lab.run("f = open(path, 'w')\nf.write('all of it')", path=str(lab.place / "left"))
     assert ran.ending.outcome == "done", ran.error()
     assert (lab.place / "left").read_text() == "all of it"
+
+
+SURROGATE = "raise FileNotFoundError('bad\\udcff.txt')"
+
+
+async def test_text_that_is_no_utf8_reaches_the_notebook_spelled_out(lab: Lab) -> None:
+    source = "display({'text/plain': 'shown\\udcff'}, raw=True)\n" + SURROGATE
+    job = await lab.stage(source)
+    await lab.client.done(lab.m.Follow(job=job))
+    lease = await lab.controller.grant(job)
+    told = lab.m.LeaseEnding(outcome="failed", detail="FileNotFoundError: bad\\udcff.txt")
+    assert (await lab.client.over(job)).ending == told
+    assert await lab.controller.over(lease) == told
+    ran = lab.ran(job)
+    assert ran.lines("display")[0]["data"]["text/plain"] == "shown\\udcff"
+    assert ran.lines("error")[0]["text"] == "bad\\udcff.txt"
+    ran.error().encode()
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "lambda self: 1 / 0",
+        "lambda self: print('looked') or type(self)",
+    ],
+)
+async def test_an_object_that_minds_being_looked_at_costs_no_result(lab: Lab, hostile: str) -> None:
+    source = f"def make():\n    class L: __class__ = property({hostile})\n"
+    source += "    import builtins; builtins.kept_alive = [L()]\nmake()\nres = 42"
+    ran = await lab.run(source)
+    assert ran.ending.outcome == "done", ran.error()
+    assert lab.result(ran)["res"] == 42
+    assert ran.text() == ""
+
+
+async def test_threads_and_processes_that_are_no_daemons_are_waited_for(lab: Lab) -> None:
+    source = """
+import threading, time, multiprocessing, concurrent.futures
+def save(name):
+    time.sleep(0.1)
+    open(f"{path}/{name}", "w").write("all of it")
+threading.Thread(target=save, args=("thread",)).start()
+multiprocessing.get_context("fork").Process(target=save, args=("process",)).start()
+pool = concurrent.futures.ThreadPoolExecutor(1)
+_ = pool.submit(save, "pool")
+del pool, _
+import builtins; builtins.pool = concurrent.futures.ThreadPoolExecutor(1)
+_ = builtins.pool.submit(save, "idle pool"); del _
+"""
+    ran = await lab.run(source, path=str(lab.place))
+    assert ran.ending.outcome == "done", ran.error()
+    for name in ("thread", "process", "pool", "idle pool"):
+        assert (lab.place / name).read_text() == "all of it"
+    assert "left running" not in ran.text("stderr")
+
+
+async def test_a_thread_that_never_ends_can_be_interrupted_and_costs_no_result(lab: Lab) -> None:
+    source = """
+import threading, builtins
+builtins.never = threading.Event()
+threading.Thread(target=builtins.never.wait, name="the server").start()
+x = 1
+print("READY")
+"""
+    job, lease, _ = await lab.begin(source)
+    await lab.until(lambda: "the server" in lab.ran(job).text("stderr"), "a word of the wait")
+    await lab.client.done(lab.m.Interrupt(job=job))
+    assert (await lab.controller.over(lease)).detail == "KeyboardInterrupt"
+    assert lab.result(lab.ran(job))["x"] == 1
+
+
+async def test_what_a_cell_registers_for_the_exit_runs(lab: Lab) -> None:
+    source = """
+import atexit
+def last():
+    with open(path, "w") as file: file.write("written at the exit")
+atexit.register(last);
+"""
+    path = lab.place / "exit"
+    assert (await lab.run(source, path=str(path))).ending.outcome == "done"
+    assert path.read_text() == "written at the exit"
+
+
+async def test_a_child_that_is_left_is_ended_and_named(lab: Lab) -> None:
+    ran = await lab.run("import subprocess\npid = subprocess.Popen(['sleep', '600']).pid")
+    pid = lab.result(ran)["pid"]
+    assert f"what it left running: sleep (pid {pid})" in ran.text("stderr")
+    assert lab.is_gone(pid)
+    assert (await lab.run("x = 1")).text("stderr") == ""
+
+
+async def test_a_task_that_nobody_awaits_for_long_is_cancelled_and_named(lab: Lab) -> None:
+    source = "import asyncio\nasyncio.create_task(asyncio.sleep(600), name='forgotten');"
+    ran = await lab.run(source)
+    assert ran.ending.outcome == "done"
+    assert "what nobody awaited: forgotten" in ran.text("stderr")
 
 
 async def test_a_fork_that_runs_on_does_not_answer_for_the_home(lab: Lab) -> None:

@@ -118,8 +118,10 @@ async def test_a_stopped_ticket_ends_and_its_kernel_may_not_start(
     lab = ticket.lab
     await ticket.ready()
     await ticket.take()
-    await lab.controller.stop_lease(ticket.lease, ticket.job)
-    assert (await lab.controller.over(ticket.lease)).outcome == "cancelled"
+    reason = "it ran longer than its limit of 3 s"
+    await lab.controller.stop_lease(ticket.lease, ticket.job, reason, outcome="timed out")
+    over = lab.m.LeaseEnding(outcome="timed out", detail=reason)
+    assert await lab.controller.over(ticket.lease) == over
     refused = await ticket.start(kernel)
     assert isinstance(refused, lab.m.Failure)
     assert refused.fault == "user"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
+import signal
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,3 +173,73 @@ async def test_two_sessions_have_a_zygote_each(make_lab: MakeLab) -> None:
     await lab.client.done(lab.opening(other := secrets.token_hex(16)))
     await lab.client.done(lab.m.Warm(session=other, modules=[]))
     assert len(lab.zygotes()) == 2
+
+
+async def test_an_environment_and_folders_that_are_no_utf8_arrive_as_they_are(
+    make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "bad\udcff"
+    folder.mkdir()
+    (folder / "mine.py").write_text("x = 7\n")
+    monkeypatch.setenv("RAW\udcfe", "a\udcff")
+    lab = await make_lab(cwd=str(folder), kernel_path=[str(folder)])
+    source = "import os\nraw = os.environb[b'RAW\\xfe']\nfrom mine import x"
+    ran = await lab.run(source)
+    assert ran.ending.outcome == "done", ran.error()
+    result = lab.result(ran)
+    assert (result["raw"], result["x"]) == (b"a\xff", 7)
+    (zygote,) = lab.zygotes()
+    assert Path(f"/proc/{zygote}/cwd").readlink() == folder
+
+
+async def test_a_folder_that_was_removed_is_no_obstacle_and_no_other_takes_its_place(
+    make_lab: MakeLab,
+) -> None:
+    lab = await make_lab(cwd="")
+    await lab.client.done(lab.m.Warm(session=lab.session, modules=[]))
+    (zygote,) = lab.zygotes()
+    assert str(Path(f"/proc/{zygote}/cwd").readlink()).endswith("(deleted)")
+
+
+async def test_when_the_launcher_ends_no_zygote_is_left_and_running_jobs_go_on(
+    make_lab: MakeLab,
+) -> None:
+    lab = await make_lab()
+    _, _, shim = await lab.begin("print('READY')\nimport time; time.sleep(600)")
+    await lab.client.done(lab.opening(other := secrets.token_hex(16)))
+    await lab.client.done(lab.m.Warm(session=other, modules=[]))
+    assert len(lab.zygotes()) == 2
+    (launcher,) = lab.processes("workbench.agent.launcher")
+    os.kill(launcher, signal.SIGTERM)
+    await lab.until(lambda: lab.zygotes() == [], "the end of the zygotes")
+    assert not lab.is_gone(shim)
+
+
+async def test_a_zygote_ends_soon_after_its_kernel_where_no_job_needs_it(make_lab: MakeLab) -> None:
+    kernel = subprocess.Popen(["sleep", "600"])  # noqa: ASYNC220  (it does not block)
+    lab = await make_lab("--kernel-gone-s", "0.1", kernel_pid=kernel.pid)
+    await lab.client.done(lab.m.Warm(session=lab.session, modules=[]))
+    assert len(lab.zygotes()) == 1
+    kernel.kill()
+    kernel.wait()
+    await lab.client.close()
+    await lab.until(lambda: lab.zygotes() == [], "the end of the zygote")
+
+
+async def test_an_ended_job_keeps_nothing_of_the_kernels_environment(make_lab: MakeLab) -> None:
+    lab = await make_lab()
+    job, lease, _ = await lab.begin("print('READY')\nimport time; time.sleep(600)")
+    staged = lab.jobs / job / "staged.json"
+    assert "XDG_RUNTIME_DIR" in json.loads(staged.read_text())["opening"]["env"]
+    await lab.controller.stop_lease(lease, job)
+    await lab.controller.over(lease)
+    assert json.loads(staged.read_text())["opening"]["env"] == {}
+
+
+async def test_of_ended_jobs_only_the_latest_are_kept(make_lab: MakeLab) -> None:
+    lab = await make_lab("--keep-jobs", "2", "--fetch-s", "0")
+    ran = [await lab.run("x = 1") for _ in range(4)]
+    detached = await lab.stage("x = 1", detach=True)
+    await lab.controller.over(await lab.controller.grant(detached))
+    await lab.until(lambda: [one.directory.exists() for one in ran] == [False] * 2 + [True] * 2)
+    assert (lab.jobs / detached).exists()

@@ -120,8 +120,8 @@ def _tasks(one: Lab) -> dict[str, object]:
     places = {line["where"] for line in _last_lines(one) if line["kind"] == "place"}
     assert len(places - {"home"}) == WORKERS, f"the tasks ran on {sorted(places)}"
     ours_s, theirs_s = (statistics.median(times) for times in zip(*pairs, strict=True))
-    name = f"{TASKS} × {TASK_S} s on {WORKERS} workers over hand-written dask.delayed"
-    return _check(name, ours_s / theirs_s, RATIO_TARGET, "×")
+    name = f"{TASKS} x {TASK_S} s on {WORKERS} workers over hand-written dask.delayed"
+    return _check(name, ours_s / theirs_s, RATIO_TARGET, "x")
 
 
 def _last_lines(one: Lab) -> list[dict[str, object]]:

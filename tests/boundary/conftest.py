@@ -7,10 +7,13 @@ pytest.register_assert_rewrite("tests.boundary.two_sides")
 
 from tests.boundary.two_sides import FarSide, Notebook, new_world  # noqa: E402
 
+SKLEARN = ("sklearn.ensemble", "sklearn.neural_network", "sklearn.pipeline", "sklearn.svm")
+
 
 @pytest.fixture(scope="session")
 def far_side() -> Iterator[FarSide]:
-    far = FarSide("numpy", "pandas", "sklearn.ensemble", "sklearn.neural_network", "sklearn.svm")
+    # As a zygote has: all that the kernel may have imported, so that no cell waits for it.
+    far = FarSide("numpy", "pandas", "torch", *SKLEARN)
     yield far
     far.close()
 

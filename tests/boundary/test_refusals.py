@@ -35,7 +35,10 @@ CASES = {
     ),
     "a_lock": ("import threading\nx = [threading.Lock()]", "x[0] (_thread.lock) is a lock"),
     "a_thread": ("import threading\nt = threading.Thread()", "t (threading.Thread) is a thread"),
-    "a_socket": ("import socket\ns = socket.socket()", "s (socket.socket) is a socket. Connect"),
+    "a_socket": (
+        "import socket\ns = socket.socket()\ns.close()",
+        "s (socket.socket) is a socket. Connect",
+    ),
     "a_generator": ("g = (i for i in ())", "g (builtins.generator) is a suspended computation"),
     "a_list_iterator": ("it = iter([1])", "it (builtins.list_iterator) is an iterator"),
     "an_itertools_object": (
@@ -75,7 +78,7 @@ def open_files(tmp_path: Path) -> Iterator[None]:
     """Closes what the notebook left open, which it could not do itself."""
     yield
     for file in gc.get_objects():
-        if isinstance(file, io.TextIOWrapper) and str(file.name).startswith(str(tmp_path)):
+        if type(file) is io.TextIOWrapper and str(file.name).startswith(str(tmp_path)):
             file.close()
 
 
@@ -103,8 +106,10 @@ def test_what_the_shell_gives_every_home_is_left_out(notebook: Notebook) -> None
         "Shell", exec_body=lambda body: body.update(__module__="ipykernel.zmqshell")
     )
     notebook.world.names.update(get_ipython=shell(), quit=5)
+    notebook.world.names.update(shown=shell())
     with notebook.world.active():
-        assert pack(notebook.world.names, ["get_ipython", "quit", "__name__"]).names == ["quit"]
+        crossing = pack(notebook.world.names, ["get_ipython", "quit", "__name__", "shown"])
+    assert crossing.names == ["quit", "shown"]
 
 
 def test_too_much_is_refused_with_the_largest_names(notebook: Notebook) -> None:

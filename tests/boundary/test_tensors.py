@@ -1,11 +1,8 @@
 """torch tensors, modules and optimizers: trained in the home, they are trained here."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.boundary.two_sides import FarSide, Notebook, check_as_in_order, new_world
+from tests.boundary.two_sides import Notebook, check_as_in_order
 from workbench.boundary import CannotCross, pack
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -114,18 +111,6 @@ CASES = {
         "y = s[0], str(d), dev.type",
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def far_side_with_torch() -> Iterator[FarSide]:
-    far = FarSide("numpy", "torch")
-    yield far
-    far.close()
-
-
-@pytest.fixture
-def notebook(far_side_with_torch: FarSide, tmp_path: Path) -> Notebook:
-    return Notebook(far_side_with_torch, tmp_path, new_world())
 
 
 @pytest.mark.parametrize(("before", "cell"), CASES.values(), ids=CASES)

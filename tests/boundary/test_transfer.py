@@ -131,16 +131,17 @@ def test_a_result_after_a_restart_stands_on_what_was_sent(notebook: Notebook) ->
     assert np.shares_memory(names["a"], names["d"]["a"])
 
 
+@pytest.mark.parametrize("base", ["object", "enum.Enum"])
 def test_loading_a_result_beside_the_kernel_that_sent_it_leaves_its_classes(
-    notebook: Notebook,
+    notebook: Notebook, base: str
 ) -> None:
-    notebook.start("class C:\n    v = 1\nc = C()")
-    notebook.cross("d = C()")
+    notebook.start(f"import enum\nclass C({base}):\n    v = 1\n    def m(self): pass\nc = C")
+    notebook.cross("d = c")
     cls = notebook.world.names["C"]
-    cls.v = 2
+    cls.m = method = lambda self: 2
     with notebook.world.active():
         load_result(notebook.directory)
-    assert cls.v == 2
+    assert cls.m is method
 
 
 @pytest.mark.parametrize("name", ["inputs.pickle", "buffers.bin"])
@@ -201,6 +202,23 @@ def test_a_view_does_not_ship_its_base(notebook: Notebook) -> None:
     with notebook.world.active():
         assert pack(notebook.world.names, ["v"]).size_bytes < 20_000
         assert pack(notebook.world.names, ["c"]).size_bytes < 20_000
+
+
+def test_a_view_that_cannot_share_memory_here_is_told(notebook: Notebook) -> None:
+    notebook.start("import numpy as np\na = np.zeros((1024, 1024))\nc = a[:, 3]")
+    changes = notebook.cross("w = c[1:3]\nw += 1")
+    names = notebook.world.names
+    assert changes.notes == [
+        "a new view of an array with wide gaps between its items came back with memory of its own"
+    ]
+    assert names["w"].tolist() == names["a"][1:3, 3].tolist() == [1, 1]
+
+
+def test_what_a_cache_holds_stays_behind_and_that_is_said(notebook: Notebook) -> None:
+    notebook.start("import functools\n@functools.cache\ndef f(): return []\nx = f()")
+    notebook.cross("y = f()")
+    assert notebook.crossing is not None
+    assert notebook.crossing.notes == ["the cache of f did not cross"]
 
 
 def test_the_process_follows_the_cell(notebook: Notebook, tmp_path: Path) -> None:

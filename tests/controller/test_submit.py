@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.controller.running import Place, Refused, new_id
-from workbench.protocol.messages import LeaseEnding, RequestSpec, Submit
+from workbench.protocol.messages import Cancel, LeaseEnding, RequestSpec, Submit
 
 
 async def test_a_job_goes_from_submission_through_its_lease_to_its_end(place: Place) -> None:
@@ -135,3 +135,18 @@ async def test_a_job_that_ran_longer_than_its_limit_is_stopped(place: Place) -> 
     assert (stop.lease, stop.job) == (grant.lease, job)
     await agent.over(grant.lease, LeaseEnding(outcome="killed"))
     assert (await client.job(job)).outcome == "timed out"
+
+
+async def test_a_stop_says_which_outcome_it_is_for(place: Place) -> None:
+    await place.start()
+    client, agent = await place.peer(), await place.agent()
+    for limit_s, outcome in ((0.05, "timed out"), (None, "cancelled")):
+        job = await client.submit(time_limit_s=limit_s)
+        grant = await agent.grant()
+        await agent.confirm(grant)
+        if limit_s is None:
+            await client.ask(Cancel(job=job))
+        stop = await agent.stop()
+        assert (stop.lease, stop.outcome) == (grant.lease, outcome)
+        await agent.over(grant.lease, LeaseEnding(outcome=outcome, detail=stop.reason))
+        assert (await client.job(job)).outcome == outcome

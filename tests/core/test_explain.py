@@ -26,7 +26,7 @@ def test_a_waiting_job_is_told_its_place_the_reason_and_a_range() -> None:
     assert told(lab, "c") == Explanation(
         place=1,
         reason=(
-            "it waits for 2 GPUs, 0 free: GPU-00000000 is held by L0, GPU-00000001 is held by L1"
+            "it waits for 2 GPUs, 0 free: GPU-00000000 is held by job a, GPU-00000001 is held by job b"
         ),
         low_s=0.0,
         high_s=260.0,
@@ -136,7 +136,7 @@ def test_a_long_list_of_gpus_is_cut() -> None:
     lab.submit("b", gpus=1, gpu_memory_bytes=40 * GIB)
     reason = told(lab, "b").reason
     assert reason.startswith("it waits for 1 GPU with 40 GiB each, 0 free: GPU-00000000 is held")
-    assert reason.endswith("GPU-00000003 is held by L0, 4 more")
+    assert reason.endswith("GPU-00000003 is held by job a, 4 more")
 
 
 def test_while_dispatch_is_held_a_gpu_job_is_told_why() -> None:

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 from workbench.engines.local import start_gpu_workers
-from workbench.graphs.dask_edge import Done, Pool
+from workbench.graphs.dask_edge import Pool
 from workbench.graphs.run_files import RunFiles
+from workbench.graphs.run_news import Done
 
 
 def report(meeting: str, count: int) -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from workbench.engines.gpu_worker import command, environment, limit_bytes
+from workbench.engines.gpu_worker import WORKER_CLASS, command, environment, limit_bytes
+from workbench.graphs.dask_edge import GpuWorker
 from workbench.graphs.run_files import RunFiles
 
 
@@ -31,3 +32,7 @@ def test_a_gpu_worker_sees_its_own_gpu_alone() -> None:
     assert made["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert made["OMP_NUM_THREADS"] == "4"
     assert made["HOME"] == "/h"
+
+
+def test_dask_cuda_finds_the_class_of_its_worker() -> None:
+    assert f"{GpuWorker.__module__}.{GpuWorker.__qualname__}" == WORKER_CLASS

@@ -6,7 +6,7 @@ a JSON object a line. Each case runs twice: in order in one namespace, and as a 
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import io
 import json
 import linecache
@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from workbench.engines.gate import Gate
-from workbench.engines.local import fork_cpu_workers
+from workbench.engines.local import fork_cpu_workers, start_gpu_workers
 from workbench.graphs import dask_edge, run_remote
 from workbench.graphs.cell import Cell, parse_source
 from workbench.graphs.executable import executable
@@ -70,36 +70,41 @@ def _in_fork(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def _as_shim(case: dict[str, Any]) -> dict[str, Any]:
-    """Fork the workers, be the home, and see that every worker ends."""
+    """Start the workers, be the home, and see that every worker ends."""
     job = Path(tempfile.mkdtemp(prefix="wbrun"))
-    count = case.get("workers", 2)
-    gate = None
-    if count:
-        me = os.getpid()
-        gate = fork_cpu_workers(
-            count,
-            job,
-            enter=lambda: _enter(me),
-            work=lambda name: _work(case, RunFiles(job), name),
-        )
-        gate.keep_home_side()
+    crews = _start_crews(case, job)
     try:
         result = _run(
-            case, lambda cell, namespace, say: _planned(case, job, gate, cell, namespace, say)
+            case, lambda cell, namespace, say: _planned(case, job, crews, cell, namespace, say)
         )
-        if gate is not None:
-            os.close(gate.fileno())
-        # As the shim does when its home is gone: a worker may compute, or be about to join.
-        for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-            os.kill(int(child), signal.SIGTERM)
-        exits = []
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                exits.append(os.waitstatus_to_exitcode(os.wait()[1]))
+        killed = sum(_end(pid) for gate in crews.values() for pid in gate.pids)
         logs = {path.name: path.read_text() for path in job.glob("dask/*.log")}
-        return result | {"worker_exits": sorted(exits), "logs": logs}
+        return result | {"killed": killed, "logs": logs}
     finally:
         shutil.rmtree(job)
+
+
+def _end(pid: int) -> bool:
+    """End a worker, as the shim does when its home is gone; True where it was killed before."""
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        return os.WIFSIGNALED(status)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False
+
+
+def _start_crews(case: dict[str, Any], job: Path) -> dict[bool, Gate]:
+    enter = functools.partial(_enter, os.getpid())
+    crews = {}
+    if count := case.get("workers", 2):
+        work = functools.partial(_work, case, RunFiles(job))
+        crews[False] = fork_cpu_workers(count, job, enter=enter, work=work)
+    if uuids := case.get("gpus"):
+        crews[True] = start_gpu_workers(uuids, job, enter=enter)
+    for gate in crews.values():
+        gate.keep_home_side()
+    return crews
 
 
 def _enter(parent: int) -> None:
@@ -199,7 +204,7 @@ def _in_order(cell: Cell, namespace: dict[str, Any], _: Callable[..., None]) -> 
 def _planned(
     case: dict[str, Any],
     job: Path,
-    gate: Gate | None,
+    crews: dict[bool, Gate],
     cell: Cell,
     namespace: dict[str, Any],
     say: Callable[..., None],
@@ -231,12 +236,13 @@ def _planned(
 
     pool = None
     workers = None
-    if gate is not None:
-        files, crews = RunFiles(job), {False: gate}
+    if crews:
+        files = RunFiles(job)
         pool = dask_edge.Pool(files, crews)
         pool.start()
         pool.wait_ready()
-        workers = Workers(files=files, crews=crews, pool=pool, uses_gpu=lambda _: False)
+        uses_gpu = set(case.get("uses_gpu", ())).__contains__
+        workers = Workers(files=files, crews=crews, pool=pool, uses_gpu=uses_gpu)
     run = PlanRun(executable(plan, cell), namespace, workers=workers, committed=committed, say=say)
     try:
         return _loop(cell, namespace, run.steps(), shown)

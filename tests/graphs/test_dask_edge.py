@@ -17,8 +17,9 @@ import pytest
 
 from workbench.engines.gate import Gate
 from workbench.graphs import dask_edge
-from workbench.graphs.dask_edge import Broke, Deserted, Done, Lost, Pool
+from workbench.graphs.dask_edge import Pool
 from workbench.graphs.run_files import RunFiles
+from workbench.graphs.run_news import Broke, Deserted, Done, Lost
 
 SERVE = """
 import os, sys

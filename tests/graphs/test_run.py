@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.graphs.run_cases import CASES, NUMBERS, SLOW
+from tests.stand_ins.world import StubWorld
 
 SPLIT_CELLS = json.loads((Path(__file__).parent / "data/split_cells.json").read_text())
 SEEN = ("names", "probe", "shown", "stdout", "stderr", "files", "error")
@@ -23,7 +25,6 @@ TOLD = {
     "an exception that cannot come back",
 }
 """What workers cannot compute or send back, so that the home runs it: said so."""
-ENDED = (0, -signal.SIGTERM)
 
 
 class Stage:
@@ -46,10 +47,16 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
+    with open_stage({}) as one:
+        yield one
+
+
+@contextlib.contextmanager
+def open_stage(variables: dict[str, str]) -> Iterator[Stage]:
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.graphs.run_stage"],
-        env=os.environ | single,
+        env=os.environ | single | variables,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -100,7 +107,7 @@ def test_one_task_alone_is_not_sent(stage: Stage) -> None:
 def test_without_workers_the_home_runs_every_statement(stage: Stage) -> None:
     in_order, planned = stage.run(setup=NUMBERS, cell="ys = [slow(x) for x in data]", workers=0)
     assert seen(planned) == seen(in_order)
-    assert planned["worker_exits"] == []
+    assert not lines(planned, "place")
 
 
 def test_items_run_in_several_processes(stage: Stage) -> None:
@@ -117,14 +124,14 @@ LOOP = "out = []\nfor x in range(8):\n    y = slow(x)\n    out.append(y)\nafter 
 def test_a_part_whose_worker_is_killed_is_run_again(stage: Stage) -> None:
     in_order, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1"])
     assert seen(planned) == seen(in_order)
-    assert planned["worker_exits"].count(-9) == 1
+    assert planned["killed"] == 1
     (told,) = lines(planned, "progress")
     assert told["what"].startswith("line 3, items 3 to 3 again: worker-")
 
 
 def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
     _, planned = stage.run(setup=SLOW, cell=LOOP, workers=3, kill=["1-2-1", "1-2-2"])
-    assert planned["worker_exits"].count(-9) == 2
+    assert planned["killed"] == 2
     (error,) = planned["error"]["chain"]
     assert error["type"] == "WorkerLost"
     assert "line 3, items 3 to 3" in error["text"]
@@ -135,7 +142,7 @@ def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
 
 def test_what_killed_every_worker_is_not_run_in_the_home(stage: Stage) -> None:
     _, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1", "1-2-2"])
-    assert planned["worker_exits"] == [-9, -9]
+    assert planned["killed"] == 2
     assert planned["error"]["chain"][0]["type"] == "WorkerLost"
     assert planned["names"]["out"] == "list [0, 1999000]"
 
@@ -143,14 +150,71 @@ def test_what_killed_every_worker_is_not_run_in_the_home(stage: Stage) -> None:
 def test_where_no_worker_is_left_the_home_goes_on(stage: Stage) -> None:
     in_order, planned = stage.run(setup=SLOW, cell=LOOP, kill=["1-2-1", "1-5-1"])
     assert seen(planned) == seen(in_order)
-    assert planned["worker_exits"] == [-9, -9]
+    assert planned["killed"] == 2
 
 
 def test_an_interrupt_keeps_what_was_committed(stage: Stage) -> None:
-    cell = "a = slow(1)\nb = slow(2)\nys = [slow(x) for x in range(10**5)]\nafter = 1"
+    cell = "a = slow(1)\nb = slow(2)\nys = [slow(x) for x in range(10**4)]\nafter = 1"
     _, planned = stage.run(setup=SLOW, cell=cell, interrupt_after=0)
     assert planned["error"]["chain"][0]["type"] == "KeyboardInterrupt"
     assert planned["names"]["a"] == "int 1999000"
     assert not {"ys", "after"} & set(planned["names"])
-    assert len(planned["worker_exits"]) == 2
-    assert all(code in ENDED for code in planned["worker_exits"])
+    assert planned["killed"] == 0
+
+
+WHERE = (
+    SLOW
+    + """
+import os
+def where(x):
+    slow(x)
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+"""
+)
+SWAP = """
+import os
+if "CUDA_VISIBLE_DEVICES" in os.environ:
+    os.environ["CUDA_VISIBLE_DEVICES"] = {!r}
+"""
+
+
+def test_what_uses_a_gpu_runs_where_one_leased_gpu_is_visible(nvml_stub: StubWorld) -> None:
+    pytest.importorskip("dask_cuda", reason="GPU workers need the cuda extra")
+    uuids = nvml_stub.gpus(3)
+    leased = [uuids[2], uuids[0]]
+    cell = "seen = [where(x) for x in range(6)]\na = slow(1)\nb = slow(2)"
+    with open_stage(nvml_stub.env) as stage:
+        _, planned = stage.run(
+            setup=WHERE,
+            cell=cell,
+            gpus=leased,
+            uses_gpu=[0],
+            moved={0: "map", 1: "task", 2: "task"},
+        )
+    assert planned["error"] is None
+    seen = ast.literal_eval(planned["names"]["seen"].removeprefix("list "))
+    assert len(seen) == 6
+    assert set(seen) <= set(leased)
+    places = lines(planned, "place")
+    assert {line["where"] for line in places if "items" in line["what"]} == set(seen)
+    assert {line["where"] for line in places if "items" not in line["what"]} <= {
+        "worker-0",
+        "worker-1",
+    }
+
+
+def test_a_worker_that_sees_another_gpu_fails_the_cell_and_says_so(
+    nvml_stub: StubWorld, tmp_path: Path
+) -> None:
+    pytest.importorskip("dask_cuda", reason="GPU workers need the cuda extra")
+    leased, other = nvml_stub.gpus(2)
+    (tmp_path / "sitecustomize.py").write_text(SWAP.format(other))
+    cell = "a = slow(1)\nseen = [where(x) for x in range(6)]"
+    with open_stage(nvml_stub.env | {"PYTHONPATH": str(tmp_path)}) as stage:
+        _, planned = stage.run(
+            setup=WHERE, cell=cell, gpus=[leased], uses_gpu=[1], moved={0: "task", 1: "map"}
+        )
+    (error,) = planned["error"]["chain"]
+    assert error["type"] == "WrongDevice"
+    assert f"leased {leased}, but CUDA shows {other}" in error["text"]
+    assert "seen" not in planned["names"]

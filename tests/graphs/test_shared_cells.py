@@ -1,4 +1,4 @@
-"""Cells of ../data/split_cells.json, written by someone who wanted to break a splitter."""
+"""The cells of data/split_cells.json; data/README.md says where they come from."""
 
 from __future__ import annotations
 

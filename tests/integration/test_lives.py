@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 
 import pytest
 
@@ -73,6 +74,49 @@ def test_a_second_interrupt_returns_at_once(notebook: Notebook) -> None:
     notebook.interrupt()
     run = notebook.collect(cell, timeout_s=10)
     assert run.reply["ename"] == "KeyboardInterrupt"
+    assert "frontends" not in run.traceback, "frames of Workbench are shown"
+
+
+def test_a_cell_that_nobody_waits_for_leaves_no_data(one_lab: Lab) -> None:
+    notebook = one_lab.notebook()
+    notebook.run("secret = 'in the inputs'")
+    cell = notebook.start(
+        "%%gpu-schedule --split none\nimport time\nprint('up', secret)\nwhile True:\n"
+        "    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        print('no')"
+    )
+    notebook.shown(cell, "up")
+    notebook.interrupt()
+    notebook.shown(cell, "no")
+    notebook.interrupt()
+    assert notebook.collect(cell).reply["ename"] == "KeyboardInterrupt"
+    (job,) = one_lab.jobs.iterdir()
+    for _ in range(200):
+        if not (job / "inputs.pickle").exists():
+            break
+        notebook.run("import time\ntime.sleep(0.1)")
+    left = {one.name for one in job.iterdir()}
+    assert not left & {"inputs.pickle", "buffers.bin", "result.pickle"}
+    assert "running" not in states(one_lab)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 15, 40, 70, 100, 125, 150, 200])
+def test_an_interrupt_at_any_moment_of_the_start_keeps_what_has_run(
+    notebook: Notebook, shared_lab: Lab, delay_ms: int
+) -> None:
+    marker = shared_lab.work / f"ran-{delay_ms}"
+    cell = notebook.start(
+        f"%%gpu-schedule --split none\nfirst = {delay_ms}\nopen({str(marker)!r}, 'w').close()\n{LOOP}"
+    )
+    while notebook.client.get_iopub_msg(timeout=10)["msg_type"] != "execute_input":
+        pass
+    threading.Event().wait(delay_ms / 1000)  # The moment is what is tried.
+    notebook.interrupt()
+    run = notebook.collect(cell)
+    assert run.reply["ename"] == "KeyboardInterrupt"
+    assert not [one for one in ("frontends", "concurrent") if one in run.traceback]
+    if marker.exists():
+        assert notebook.run("first").result == str(delay_ms)
+    assert not {"running", "queued"} & set(states(shared_lab))
 
 
 def test_a_detached_job_is_bound_by_its_result_only(notebook: Notebook) -> None:

@@ -12,7 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from workbench.protocol.messages import Cancel, ControllerRequest, Done, GetStatus
+from workbench.core.errors import BugError
+from workbench.protocol.messages import (
+    Cancel,
+    ControllerRequest,
+    Done,
+    GetStatus,
+    LeaseConfirmed,
+)
 from workbench.transport.connection import (
     FRAME_LIMIT_BYTES,
     Connection,
@@ -77,6 +84,20 @@ async def test_one_encoding_may_go_to_many(socket: Path) -> None:
     assert await client.receive() == (5, GetStatus())
     await client.close()
     await until_closed(server)
+
+
+async def test_a_lone_surrogate_in_a_message_is_spelled_out(socket: Path) -> None:
+    server = await serve(socket, ControllerRequest, echo, mode=0o600)
+    client = await connect(socket, ControllerRequest, trusted_uids=ME)
+    client.send(5, Cancel(job="j", reason="bad\udcff.txt"))
+    assert await client.receive() == (5, Cancel(job="j", reason="bad\\udcff.txt"))
+    await client.close()
+    await until_closed(server)
+
+
+def test_a_number_that_no_message_can_hold_is_named() -> None:
+    with pytest.raises(BugError, match="LeaseConfirmed cannot be sent"):
+        frame_of(1, LeaseConfirmed(lease="L1", pid=10**30))
 
 
 @pytest.mark.parametrize(

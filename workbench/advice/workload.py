@@ -6,10 +6,13 @@ import ast
 import inspect
 import sys
 import textwrap
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, Final
+
+from workbench.advice.looks import attributes, bases, is_a, module_of
 
 GPU_LIBRARIES: Final = ("torch", "cupy", "cudf", "cuml", "jax", "numba", "xgboost", "lightgbm")
 """Libraries that can use a GPU where the code asks them to."""
@@ -79,11 +82,10 @@ def _value(
     seen: set[int],
     depth: int,
 ) -> None:
-    module = value.__name__ if isinstance(value, ModuleType) else _module_of(value)
+    module = module_of(value)
     found.libraries.add(module.partition(".")[0])
-    found.libraries.update(kind.__module__.partition(".")[0] for kind in type(value).__mro__)
-    is_code = isinstance(value, FunctionType | type)
-    if is_code and module == "__main__" and depth < _DEPTH:
+    found.libraries.update(module_of(kind).partition(".")[0] for kind in bases(type(value)))
+    if is_a(value, FunctionType, type) and module == "__main__" and depth < _DEPTH:
         for tree in _source_trees(value):
             _visit(tree, namespace, found, seen=seen, depth=depth + 1)
     size = _size_bytes(value)
@@ -94,33 +96,44 @@ def _value(
     found.parameters += _parameters(value)
 
 
-def _module_of(value: Any) -> str:
-    origin = value if isinstance(value, FunctionType | type) else type(value)
-    return str(getattr(origin, "__module__", "") or "")
-
-
 def _source_trees(value: FunctionType | type) -> Iterator[ast.AST]:
+    if inspect.getattr_static(type(value), "__getattr__", None) is not None:
+        return  # A metaclass that answers for attributes would be asked by `inspect`.
     try:
         yield ast.parse(textwrap.dedent(inspect.getsource(value)))
-    except (OSError, TypeError, SyntaxError):
+    except (OSError, TypeError, SyntaxError, ValueError):
         return
 
 
 def _size_bytes(value: Any) -> int | None:
-    """Return the bytes of an array, tensor or frame, asked by its exact library type."""
+    """Return the bytes of an array, tensor or frame; None for users' own subclasses of some."""
     numpy, pandas, torch = (sys.modules.get(name) for name in ("numpy", "pandas", "torch"))
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return int(value.nbytes)
-    if torch is not None and isinstance(value, torch.Tensor):
+    if numpy is not None and is_a(value, numpy.ndarray):
+        return int(numpy.ndarray.nbytes.__get__(value))
+    if torch is not None and type(value) in {torch.Tensor, torch.nn.Parameter}:
         return int(value.element_size() * value.nelement())
-    if pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series):
+    if pandas is not None and type(value) in {pandas.DataFrame, pandas.Series}:
         usage = value.memory_usage(deep=False)
         return int(usage if isinstance(usage, int) else usage.sum())
     return None
 
 
 def _parameters(value: Any) -> int:
+    """Return how many weights a torch module has, without asking the module."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.nn.Module):
+    if torch is None:
         return 0
-    return sum(int(parameter.numel()) for parameter in value.parameters())
+    total, left, seen = 0, [value], set()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if type(one) is torch.nn.Parameter:
+            total += int(one.numel())
+        elif is_a(one, torch.nn.Module):
+            for place in ("_parameters", "_modules"):
+                inside = attributes(one).get(place)
+                if type(inside) is dict or type(inside) is OrderedDict:
+                    left += inside.values()
+    return total

@@ -26,6 +26,7 @@ from workbench.transport.paths import agent_socket, jobs_directory, runtime_dire
 
 LOG: Final = logging.getLogger(__name__)
 SOCKET_MODE: Final = 0o600
+DETACHED_FACTOR: Final = 10.0
 SESSION_GONE: Final = "its kernel has been gone for too long"
 
 
@@ -77,6 +78,7 @@ class Agent:
             asyncio.create_task(self._look_after()),
         ]
         done, _ = await asyncio.wait(lives, return_when=asyncio.FIRST_COMPLETED)
+        self._sessions.end_all()
         for task in done:
             task.result()
 
@@ -115,10 +117,24 @@ class Agent:
     async def _end_lost_sessions(self) -> None:
         for session in self._sessions:
             away_s = time.monotonic() - session.gone_since
-            if session.connections or away_s < self._options.reattach_s:
+            if session.connections:
+                continue
+            if away_s < self._options.reattach_s and not (
+                away_s > self._options.kernel_gone_s
+                and session.is_kernel_gone
+                and not self._has_jobs(session)
+            ):
                 continue
             if not await self._cancel_jobs_of(session):
                 await self._sessions.end(session)
+
+    def _has_jobs(self, session: Session) -> bool:
+        return any(
+            job.ending is None
+            and job.opening is not None
+            and job.opening.session == session.opening.session
+            for job in self._jobs
+        )
 
     async def _cancel_jobs_of(self, session: Session) -> bool:
         """Cancel what is not detached and not followed; True while the session has jobs."""
@@ -129,7 +145,7 @@ class Agent:
             if job.ending is not None:
                 continue
             left = True
-            if not job.detach and not self._followers.has(job.id) and job.stop_reason is None:
+            if not job.detach and not self._followers.has(job.id) and job.stop is None:
                 try:
                     await self._controller.cancel(job.id, SESSION_GONE)
                 except PeerError as error:
@@ -158,7 +174,11 @@ class Agent:
         self._jobs.discard(job.id)
 
     def _remove_old(self) -> None:
-        limit = time.time() - self._options.keep_s
-        for job in self._jobs:
-            if job.is_reported and not job.detach and job.staged_unix_s < limit:
-                self._jobs.discard(job.id)
+        """Remove ended jobs by age and by number; detached ones, with results to fetch, last."""
+        for detach, factor in ((False, 1.0), (True, DETACHED_FACTOR)):
+            over = [job for job in self._jobs if job.is_reported and job.detach is detach]
+            ages = sorted((time.time() - job.ended_unix_s, job.id) for job in over)
+            for place, (age_s, job) in enumerate(ages):
+                is_one_too_many = place >= self._options.keep_jobs and age_s > self._options.fetch_s
+                if is_one_too_many or age_s > factor * self._options.keep_s:
+                    self._jobs.discard(job)

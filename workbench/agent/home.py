@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import io
 import json
 import os
 import signal
@@ -23,6 +22,7 @@ from workbench.agent import streams
 from workbench.agent.channels import Channels
 from workbench.agent.crews import plan_width
 from workbench.agent.lease import Lease
+from workbench.agent.leftovers import Leftovers, wait_for_tasks
 from workbench.agent.shell import HomeShell
 from workbench.agent.threads import thread_environment, use_cores
 from workbench.boundary import Arrival, CellError, unpack
@@ -32,6 +32,7 @@ from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_source
 from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import RESULT_NAME, CellSpec, read_spec
 from workbench.protocol.plan import Plan
+from workbench.protocol.text import plain
 
 if TYPE_CHECKING:
     from workbench.graphs.dask_edge import Pool
@@ -134,6 +135,7 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
     error: BaseException | None = None
     before: dict[str, Any] = {}
     environment: dict[str, str | None] = {}
+    leftovers = Leftovers()
     try:
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -143,6 +145,8 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
             os.environ.update(spec.env)
             cell = _parse(shell, spec)
             _run_statements(scene, cell)
+            if os.getpid() == me:
+                leftovers.wait()
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     except BaseException as raised:  # noqa: BLE001  (whatever the user's code raises is its result)
@@ -151,13 +155,16 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
         os._exit(1)  # A fork that the cell made and let run on to here must not answer for it.
     # SIGINT stays blocked from here on: the result is written, an interrupt must not tear it.
     shown = None if error is None else _show_error(shell, error, spec.filename)
-    _flush_open_files()
     if arrival is None:
         return _failed(error)
     _take_back(spec.env, environment)
     names = [name for name, value in namespace.items() if before.get(name, before) is not value]
     deleted = [name for name in before if name not in namespace]
     arrival.pack_back(directory, names=names, deleted=deleted, error=shown)
+    # After the result is safe: the user's own code runs once more, and may be interrupted.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with contextlib.suppress(KeyboardInterrupt):
+        leftovers.end()
     return {"outcome": "done", "detail": ""} if error is None else _failed(error)
 
 
@@ -170,23 +177,17 @@ def _parse(shell: HomeShell, spec: CellSpec) -> Cell:
 
 
 def _run_statements(scene: Scene, cell: Cell) -> None:
-    """Run the cell to its end: what the plan does not move in this process, in program order."""
+    """Run the cell to its end: what the plan does not move in this process, in program order.
+
+    The whole cell runs inside one running loop, as it does in a kernel.
+    """
     shell = scene.shell
     shell.events.trigger("pre_execute")
     try:
         steps = _steps(scene, cell)
-        # With a top-level await the whole cell runs inside one loop, as it does in a kernel.
-        if cell.is_async:
-            with contextlib.closing(asyncio.new_event_loop()) as loop:
-                asyncio.set_event_loop(loop)
-                loop.run_until_complete(_run_async(shell, cell, steps))
-        else:
-            for index in steps:
-                began = time.time()
-                code = _code(cell, cell.statements[index])
-                value = eval(code, shell.user_ns)  # noqa: S307  (the user's cell)
-                _place(shell, cell, index, began)
-                _finish(shell, cell, index, value)
+        with contextlib.closing(asyncio.new_event_loop()) as loop:
+            asyncio.set_event_loop(loop)
+            loop.run_until_complete(_run_in_loop(shell, cell, steps))
     finally:
         if scene.pool is not None:
             scene.pool.close()
@@ -201,7 +202,12 @@ def _steps(scene: Scene, cell: Cell) -> Iterator[int]:
     from workbench.graphs.run import PlanRun
     from workbench.graphs.run_parts import Workers
 
-    scene.pool.wait_ready()  # Until then Dask's settings are ours; the cell may use its own Dask.
+    try:
+        scene.pool.wait_ready()  # Until then Dask's settings are ours; the cell may use Dask too.
+    except Exception as error:  # noqa: BLE001  (whatever it is, the cell can run in order)
+        what = f"in order, since Dask's scheduler did not start: {error}"
+        scene.shell.append("progress", done=0, total=len(cell.statements), what=what)
+        return iter(range(len(cell.statements)))
     run = PlanRun(
         executable(msgspec.convert(scene.spec.plan, Plan), cell),
         scene.shell.user_ns,
@@ -226,7 +232,7 @@ def _uses_gpu(scene: Scene, cell: Cell, index: int) -> bool:
     return bool(can & ALWAYS_GPU) or (bool(can) and found.asks_for_device)
 
 
-async def _run_async(shell: HomeShell, cell: Cell, steps: Iterator[int]) -> None:
+async def _run_in_loop(shell: HomeShell, cell: Cell, steps: Iterator[int]) -> None:
     for index in steps:
         began = time.time()
         code = _code(cell, cell.statements[index])
@@ -235,6 +241,7 @@ async def _run_async(shell: HomeShell, cell: Cell, steps: Iterator[int]) -> None
             value = await value
         _place(shell, cell, index, began)
         _finish(shell, cell, index, value)
+    await wait_for_tasks()
 
 
 def _place(shell: HomeShell, cell: Cell, index: int, began_unix_s: float) -> None:
@@ -284,14 +291,6 @@ def _failed(error: BaseException | None) -> dict[str, Any]:
 
 def _text(error: BaseException | None) -> str:
     try:
-        return str(error)
+        return plain(str(error))
     except Exception as broken:  # noqa: BLE001  (the user's own __str__)
         return f"<its text cannot be made: {type(broken).__name__}>"
-
-
-def _flush_open_files() -> None:
-    """Write out what the cell left in files that it did not close; the process ends abruptly."""
-    for file in gc.get_objects():
-        if isinstance(file, io.BufferedWriter | io.TextIOWrapper) and not file.closed:
-            with contextlib.suppress(OSError, ValueError):
-                file.flush()

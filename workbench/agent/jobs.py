@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import shutil
@@ -48,7 +49,7 @@ class Job:
         shim: None until it is forked.
         ending: None until nobody of its tree is left.
         is_reported: The controller knows `ending`.
-        stop_reason: Why it is to be stopped; None where it is not.
+        stop: How it is to be told that it was stopped; None where it is not to be.
         running: Starts it and watches it to its end.
     """
 
@@ -62,7 +63,7 @@ class Job:
     shim: ProcessId | None = None
     ending: LeaseEnding | None = None
     is_reported: bool = False
-    stop_reason: str | None = None
+    stop: LeaseEnding | None = None
     running: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
@@ -72,6 +73,14 @@ class Job:
             return (self.directory / OUTPUT).stat().st_size
         except FileNotFoundError:
             return 0
+
+    @property
+    def ended_unix_s(self) -> float:
+        """When it ended; when it was staged, where no record tells."""
+        try:
+            return (self.directory / ENDED).stat().st_mtime
+        except FileNotFoundError:
+            return self.staged_unix_s
 
     def recorded_shim(self) -> ProcessId | None:
         """Return the shim that has this job, as it wrote itself down; None before it did.
@@ -106,6 +115,17 @@ class Job:
         self.is_reported = True
         if self.directory.exists():
             (self.directory / REPORTED).touch(mode=0o600)
+
+    def forget_environment(self) -> None:
+        """Drop the kernel's environment, which may hold secrets: an ended job needs it no more."""
+        if self.opening is None or not self.opening.env:
+            return
+        self.opening = msgspec.structs.replace(self.opening, env={})
+        record = read_json(self.directory / STAGED)
+        if record is not None:
+            record["opening"]["env"] = {}
+            with contextlib.suppress(OSError):  # A full disk; its directory is removed one day.
+                write_json(self.directory / STAGED, record)
 
 
 class Jobs:
@@ -142,7 +162,9 @@ class Jobs:
         for directory in sorted(self._root.iterdir()):
             if _ID.fullmatch(directory.name) and (directory / STAGED).exists():
                 try:
-                    self._jobs[directory.name] = _load(directory)
+                    self._jobs[directory.name] = job = _load(directory)
+                    if job.ending is not None:
+                        job.forget_environment()
                 except (ValueError, KeyError, TypeError) as error:
                     # A torn file must not keep the agent from all other jobs.
                     LOG.warning("job %s cannot be read: %s", directory.name, error)

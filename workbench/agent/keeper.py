@@ -26,7 +26,7 @@ from workbench.agent.gpu_lock import GpuHeldOutside, answer, hold
 from workbench.agent.lease import Lease, read_lease
 from workbench.agent.output import OutputLog
 from workbench.agent.process import ProcessId, has_mark, open_pidfd
-from workbench.agent.shim import BUG_CODE, claim, write_ending
+from workbench.agent.shim import BUG_CODE, claim, how_it_was_stopped, write_ending
 from workbench.agent.tree import Ending, all_processes
 from workbench.agent.wakeup import Wakeup
 from workbench.protocol.job_files import read_json
@@ -202,7 +202,10 @@ class Keeper:
         if self._ending is not None:
             if not self._ending.step():
                 return None
-            return ("cancelled", "it was stopped") if self._is_stopped else ("done", "")
+            if not self._is_stopped:
+                return "done", ""
+            stop = how_it_was_stopped(self._directory)
+            return stop["outcome"], stop["detail"]
         if self._is_given_back:
             return "done", "its kernel gave it back"
         if self._is_used():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from workbench.protocol.job_files import OUTPUT
 
 DOORBELL: Final = "doorbell.sock"
 """The agent's datagram socket in the runtime directory; a datagram is JSON with `job`."""
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 class OutputLog:
@@ -67,4 +69,6 @@ class OutputLog:
 
 
 def _encode(kind: str, **fields: Any) -> bytes:
-    return json.dumps({"kind": kind, **fields}, default=repr).encode("ascii") + b"\n"
+    line = json.dumps({"kind": kind, **fields}, default=repr, ensure_ascii=False)
+    # A lone surrogate, which can only be within a text, is spelled out: no message carries it.
+    return _SURROGATE.sub(lambda one: rf"\\u{ord(one[0]):x}", line).encode() + b"\n"

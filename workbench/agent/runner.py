@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+
+import msgspec
 
 from workbench.agent.jobs import Job, Jobs, ending_from
 from workbench.agent.kernels import Kernels
@@ -18,7 +21,7 @@ from workbench.agent.process import ProcessId, open_pidfd, send_signal
 from workbench.agent.sessions import Sessions
 from workbench.agent.tree import Ending, Tree
 from workbench.core.errors import WorkbenchError
-from workbench.protocol.job_files import ENDED, write_json
+from workbench.protocol.job_files import ENDED, STOP, write_json
 from workbench.protocol.messages import GrantPush, LeaseEnding, StopPush
 
 LOG: Final = logging.getLogger(__name__)
@@ -109,11 +112,11 @@ class Runner:
         job = self._take(nothing)
         if job is None:
             return
-        job.stop_reason = stop.reason
+        job.stop = LeaseEnding(outcome=stop.outcome, detail=stop.reason)
         if job.ending is not None:
             self._reports.over(stop.lease, job.ending)
         elif job.shim is not None:
-            send_signal(job.shim, signal.SIGTERM)
+            _stop_shim(job, job.shim)
         else:
             self._run(job)
 
@@ -164,14 +167,14 @@ class Runner:
         assert job.lease is not None
         shim = job.recorded_shim()
         if shim is None:
-            if job.stop_reason is not None:
-                self._end(job, LeaseEnding(outcome="cancelled", detail=job.stop_reason))
+            if job.stop is not None:
+                self._end(job, job.stop)
                 return
             shim = await self._fork(job)
         job.shim = shim
         self._confirm(job, shim)
-        if job.stop_reason is not None:
-            send_signal(shim, signal.SIGTERM)
+        if job.stop is not None:
+            _stop_shim(job, shim)
 
     async def _fork(self, job: Job) -> ProcessId:
         if job.opening is None:
@@ -226,7 +229,16 @@ class Runner:
             except OSError as error:
                 LOG.warning("the ending of job %s cannot be written: %s", job.id, error.strerror)
         self._reports.over(job.lease.lease, ending)
+        job.forget_environment()
         self._on_ended(job)
+
+
+def _stop_shim(job: Job, shim: ProcessId) -> None:
+    """Have the shim end its tree; it tells the reason that it finds beside the job."""
+    assert job.stop is not None
+    with contextlib.suppress(OSError):  # On a full disk the reason is lost, the stop is not.
+        write_json(job.directory / STOP, msgspec.to_builtins(job.stop))
+    send_signal(shim, signal.SIGTERM)
 
 
 async def _gone(process: ProcessId) -> None:

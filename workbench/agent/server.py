@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import msgspec
+
 from workbench import __version__
 from workbench.agent.controller_link import ControllerLink
 from workbench.agent.errors import NotComplete, ProtocolMismatch
@@ -37,6 +39,7 @@ from workbench.protocol.messages import (
     Warm,
     Welcome,
 )
+from workbench.protocol.text import restored
 from workbench.transport.connection import Connection
 from workbench.transport.errors import ConnectionLost
 
@@ -153,7 +156,7 @@ class Server:
     def _open(self, message: OpenSession, opened: list[Session]) -> None:
         if not _SESSION_ID.fullmatch(message.session):
             raise NotComplete(f"{message.session!r} is no session id: 32 hexadecimal digits")
-        session = self._sessions.know(message)
+        session = self._sessions.know(_restored(message))
         session.connections += 1
         opened.append(session)
         # The zygote gets warm while the user types; where it cannot, the first job says why.
@@ -196,6 +199,16 @@ class Server:
         KernelStarted: _kernel_started,
         GiveBack: _give_back,
     }
+
+
+def _restored(message: OpenSession) -> OpenSession:
+    return msgspec.structs.replace(
+        message,
+        python=restored(message.python),
+        env={restored(name): restored(value) for name, value in message.env.items()},
+        cwd=restored(message.cwd),
+        sys_path=[restored(place) for place in message.sys_path],
+    )
 
 
 async def _warm_quietly(session: Session, modules: list[str]) -> None:

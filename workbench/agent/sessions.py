@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,21 @@ from typing import Any, Final
 from workbench.agent.errors import CannotStart, NotHere, ProtocolMismatch, ZygoteLost
 from workbench.agent.launcher_link import LauncherLink
 from workbench.agent.output import DOORBELL
-from workbench.agent.process import MARK, NO_LEASE, ProcessId, read_stat, send_signal
+from workbench.agent.process import (
+    MARK,
+    NO_LEASE,
+    ProcessId,
+    is_alive,
+    read_stat,
+    send_signal,
+)
 from workbench.agent.threads import own_values, single_threaded
 from workbench.protocol.messages import PROTOCOL, OpenSession
 
 LOG: Final = logging.getLogger(__name__)
 ATTEMPTS: Final = 3
 WARM_LIMIT_S: Final = 300.0
+END_ALL_S: Final = 1.0
 LINE_LIMIT_BYTES: Final = 2**24
 _LAST_WORDS_BYTES: Final = 2000
 
@@ -79,6 +88,13 @@ class Session:
         self._process: ProcessId | None = None
         self._skip: set[str] = set()
         self._lock = asyncio.Lock()
+        kernel = read_stat(opening.kernel_pid)
+        self._kernel = None if kernel is None else kernel.id
+
+    @property
+    def is_kernel_gone(self) -> bool:
+        """Whether the kernel's process has ended."""
+        return self._kernel is None or not is_alive(self._kernel)
 
     async def warm(self, modules: list[str]) -> None:
         """Have a zygote that has imported these, and what was asked for before.
@@ -257,3 +273,15 @@ class Sessions:
         """Forget a session and end its zygote."""
         self._sessions.pop(session.opening.session, None)
         await session.end()
+
+    def end_all(self) -> None:
+        """Have every zygote end, also one of a session that this agent never knew.
+
+        Jobs that run go on; whoever needs a zygote again starts another one.
+        """
+        for path in self._runtime.glob("z*.sock"):
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as zygote:
+                zygote.settimeout(END_ALL_S)
+                zygote.connect(os.fspath(path))
+                zygote.sendall(b'{"op": "end"}\n')
+            path.unlink(missing_ok=True)

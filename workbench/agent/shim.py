@@ -33,7 +33,7 @@ from workbench.agent.process import (
 )
 from workbench.agent.tree import Ending, Tree
 from workbench.agent.wakeup import Wakeup
-from workbench.protocol.job_files import ENDED, SHIM, write_json
+from workbench.protocol.job_files import ENDED, SHIM, STOP, read_json, write_json
 
 
 class JobCode(Protocol):
@@ -117,10 +117,12 @@ class Shim:
         self._poll = select.poll()
         self._locks: dict[int, socket.socket] = {}
         self._open_streams: dict[int, int] = {}
+        self._workers: set[int] = set()
         self._home = 0
         self._home_status: int | None = None
         self._is_cancelled = False
         self._ending: Ending | None = None
+        self._memory_kills_before = out_of_memory_kills()
 
     def run(self, code: JobCode) -> None:
         """Run the job to its end and write down how it ended."""
@@ -157,6 +159,7 @@ class Shim:
             enter=functools.partial(_enter_as_worker, os.getpid(), self._channels),
             work=functools.partial(code.work, self._directory, self._lease),
         )
+        self._workers = {pid for gate in self._channels.crews.values() for pid in gate.pids}
 
     def _fork_home(self, code: JobCode) -> None:
         shim = os.getpid()
@@ -205,9 +208,12 @@ class Shim:
                 return True
             if pid == 0:
                 break
+            self._workers.discard(pid)
             if pid == self._home:
                 self._home_status = status
         if self._home_status is not None:
+            for pid in self._workers:  # They hold nothing, and Dask's own would take its time.
+                os.kill(pid, signal.SIGKILL)
             self._end_tree()  # Whoever the home left behind must not outlive it.
         return False
 
@@ -239,17 +245,22 @@ class Shim:
         code = os.waitstatus_to_exitcode(self._home_status)
         report = self._report() if code == 0 else {}
         if self._is_cancelled and report.get("outcome") != "done":
-            return {"outcome": "cancelled", "detail": "it was stopped", "code": code}
+            return {**how_it_was_stopped(self._directory), "code": code}
         if report:
             return {**report, "code": code}
         if code < 0:
-            name = _signal_name(-code)
-            cause = ", likely out of memory" if -code == signal.SIGKILL else ""
-            return {"outcome": "killed", "detail": f"killed ({name}{cause})", "code": code}
+            detail = f"killed ({_signal_name(-code)}{self._perhaps_why(-code)})"
+            return {"outcome": "killed", "detail": detail, "code": code}
         detail = f"the job's own process ended itself with exit code {code}"
         if code == BUG_CODE:
             detail = "the job's own process failed; its output says why"
         return {"outcome": "failed", "detail": detail, "code": code}
+
+    def _perhaps_why(self, signum: int) -> str:
+        """Name a lack of memory only where the host had to kill somebody for it meanwhile."""
+        kills = out_of_memory_kills()
+        is_short = kills is not None and kills > (self._memory_kills_before or 0)
+        return ", perhaps out of memory" if signum == signal.SIGKILL and is_short else ""
 
     def _report(self) -> dict[str, Any]:
         """Return what the home said of its end; nothing where it did not get so far."""
@@ -274,6 +285,23 @@ def write_ending(directory: Path, ending: dict[str, Any], log: OutputLog) -> Non
         else:
             return
     log.ring(ended=record)
+
+
+def how_it_was_stopped(directory: Path) -> dict[str, Any]:
+    """Return outcome and detail of a stop, as the agent wrote them down."""
+    return read_json(directory / STOP) or {"outcome": "cancelled", "detail": "it was stopped"}
+
+
+def out_of_memory_kills(file: Path = Path("/proc/vmstat")) -> int | None:
+    """Return how many processes the host has killed for want of memory; None is not known.
+
+    Source: `oom_kill` in /proc/vmstat, since Linux 4.13; kills within a cgroup count too.
+    """
+    try:
+        fields = dict(line.split() for line in file.read_text(encoding="ascii").splitlines())
+    except OSError:
+        return None
+    return int(fields["oom_kill"]) if "oom_kill" in fields else None
 
 
 def _signal_name(number: int) -> str:

@@ -22,8 +22,9 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +38,7 @@ from workbench.boundary.libraries import loaded_libraries
 from workbench.boundary.process_state import capture
 from workbench.protocol.messages import PROTOCOL
 
-KERNEL_GONE_LIMIT_S: Final = 600.0
+KERNEL_GONE_LIMIT_S: Final = 30.0
 LOOK_S: Final = 30.0
 IDLE_S: Final = 0.3
 """When nobody has asked for anything for so long, there is time to import Dask."""
@@ -122,12 +123,10 @@ class Zygote:
             stat = read_stat(request["kernel_pid"])
             self._kernel = stat.id if stat else None
             self._home = Home(shell=self._home.shell, own_threads=request["own_threads"])
-            _enter(Path(request["cwd"]), request["sys_path"])
-        gc.unfreeze()
-        spoilt_by = self._import(request["modules"], frozenset(request["skip"]))
-        prepare_boundary()
-        gc.collect()
-        gc.freeze()  # What is here before a fork stays shared: a collection would copy it.
+            _enter(request["cwd"], request["sys_path"])
+        with _kept_shared():
+            spoilt_by = self._import(request["modules"], frozenset(request["skip"]))
+            prepare_boundary()
         return {"protocol": PROTOCOL, "spoilt_by": spoilt_by, "python": sys.version}
 
     def _import(self, modules: Iterable[str], skip: frozenset[str]) -> str | None:
@@ -146,13 +145,11 @@ class Zygote:
     def _prepare(self) -> None:
         """Import what a plan with tasks needs; once."""
         self._is_prepared = True
-        gc.unfreeze()
-        importlib.import_module("threadpoolctl")  # Dask brings numpy, whose threads are counted.
-        importlib.import_module("workbench.graphs.run")
-        importlib.import_module("workbench.graphs.dask_edge").prepare()
-        prepare_boundary()
-        gc.collect()
-        gc.freeze()
+        with _kept_shared():
+            importlib.import_module("threadpoolctl")  # Dask brings numpy, which has threads.
+            importlib.import_module("workbench.graphs.run")
+            importlib.import_module("workbench.graphs.dask_edge").prepare()
+            prepare_boundary()
 
     def _fork(self, directory: Path) -> dict[str, Any]:
         if not self._is_prepared and plan_width(directory) > 1:
@@ -185,6 +182,17 @@ class Zygote:
         if self._kernel_gone_since is None:
             self._kernel_gone_since = time.monotonic()
         return time.monotonic() - self._kernel_gone_since > KERNEL_GONE_LIMIT_S
+
+
+@contextlib.contextmanager
+def _kept_shared() -> Iterator[None]:
+    """Have what is imported meanwhile stay shared with forks: a collection would copy it."""
+    before = len(sys.modules)
+    yield
+    if len(sys.modules) > before or not gc.get_freeze_count():  # It may take 0.1 s.
+        gc.unfreeze()
+        gc.collect()
+        gc.freeze()
 
 
 def prepare_boundary() -> None:
@@ -225,9 +233,12 @@ def _link(path: Path) -> str:
         return ""
 
 
-def _enter(cwd: Path, sys_path: list[str]) -> None:
-    with contextlib.suppress(OSError):  # A folder that is gone now is the cell's affair.
+def _enter(cwd: str, sys_path: list[str]) -> None:
+    try:
         os.chdir(cwd)
+    except OSError:  # It is gone; as in the kernel, no relative path may lead anywhere else.
+        with tempfile.TemporaryDirectory() as gone:
+            os.chdir(gone)
     sys.path[:] = sys_path
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import pickle
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -10,9 +12,16 @@ import numpy as np
 from workbench.boundary.containers import Facet
 from workbench.boundary.libraries import Scene
 from workbench.boundary.parcel import Received
-from workbench.boundary.sharing import Array, address, as_buffer, as_bytes, has_plain_items
+from workbench.boundary.sharing import (
+    Array,
+    address,
+    as_buffer,
+    as_bytes,
+    has_plain_items,
+    is_contiguous,
+)
 
-_CHUNK_BYTES: Final = 1 << 22
+_CHUNK_BYTES: Final = 1 << 20
 
 _Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 
@@ -87,7 +96,8 @@ def _items_difference(value: Array, before: Any) -> Any:
         now = list(np.asarray(value).reshape(-1))
         same = len(now) == len(before) and all(map(operator.is_, now, before))
         return None if same else (now,)
-    return None if same_bytes(as_bytes(value), before) else (as_buffer(value), _order(value))
+    parts = list(_changed_parts(as_bytes(value), before))
+    return ([start for start, _ in parts], [buffer for _, buffer in parts]) if parts else None
 
 
 def put_items(value: Array, state: tuple[Any, ...]) -> None:
@@ -95,20 +105,33 @@ def put_items(value: Array, state: tuple[Any, ...]) -> None:
     was_writeable = value.flags.writeable
     if not was_writeable:
         value.flags.writeable = True
-    plain = np.asarray(value)
-    items, *order = state
-    if order:
-        new = np.frombuffer(items, np.uint8).view(value.dtype)
-        np.copyto(plain, new.reshape(value.shape, order=order[0]))
+    if has_plain_items(value.dtype):
+        items = as_bytes(value)
+        for start, buffer in zip(*state, strict=True):
+            part = np.frombuffer(buffer, np.uint8)
+            items[start : start + len(part)] = part
+        if not is_contiguous(value):  # Then these were a copy.
+            np.copyto(np.asarray(value), items.view(value.dtype).reshape(value.shape))
     else:
-        for index, item in zip(np.ndindex(value.shape), items, strict=True):
-            plain[index] = item
+        (objects,) = state
+        new = np.empty(len(objects), value.dtype)
+        for index, item in enumerate(objects):
+            new[index] = item
+        np.copyto(np.asarray(value), new.reshape(value.shape))
     if not was_writeable:
         value.flags.writeable = False
 
 
-def _order(value: Array) -> str:
-    return "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+def _changed_parts(now: Array, before: Any) -> Iterator[tuple[int, pickle.PickleBuffer]]:
+    """Yields the chunks that changed and where they start; all in one where the length did."""
+    was = np.frombuffer(before, np.uint8)
+    if len(now) != len(was):
+        yield 0, as_buffer(now)
+        return
+    for start in range(0, len(now), _CHUNK_BYTES):
+        chunk = now[start : start + _CHUNK_BYTES]
+        if chunk.tobytes() != was[start : start + _CHUNK_BYTES].tobytes():
+            yield start, as_buffer(chunk)
 
 
 class MappedBytes:
@@ -135,8 +158,4 @@ class MappedBytes:
 
 def same_bytes(now: Any, before: Any) -> bool:
     """Returns whether memory holds the bytes that it did; no number is compared as a number."""
-    now, was = np.frombuffer(now, np.uint8), np.frombuffer(before, np.uint8)
-    return len(now) == len(was) and all(
-        now[at : at + _CHUNK_BYTES].tobytes() == was[at : at + _CHUNK_BYTES].tobytes()
-        for at in range(0, len(now), _CHUNK_BYTES)
-    )
+    return next(_changed_parts(np.frombuffer(now, np.uint8), before), None) is None

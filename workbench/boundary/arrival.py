@@ -13,14 +13,19 @@ from workbench.boundary.errors import Refused
 from workbench.boundary.inputs import Inputs, load_inputs
 from workbench.boundary.labels import Label, Labels
 from workbench.boundary.libraries import Run, new_memory
+from workbench.boundary.memo import collection_paused
 from workbench.boundary.parcel import Parcel
 from workbench.boundary.process_state import capture, changed_since
 from workbench.boundary.writer import Writer
 
 RESULT_NAME: Final = "result.pickle"
+_PARTED: Final = (
+    "a new view of an array with wide gaps between its items came back with memory of its own"
+)
 _BEING_WRITTEN: Final = "result.pickle.tmp"
 
 
+@collection_paused()
 def unpack(directory: Path, namespace: dict[str, Any]) -> Arrival:
     """Loads what a kernel sent, and makes this process's state that of the kernel.
 
@@ -65,6 +70,7 @@ class Arrival:
         self._watch = Watch(inputs.objects, inputs.manifest["own"], inputs.received)
         self._state = capture()
 
+    @collection_paused()
     def pack_back(
         self,
         directory: Path,
@@ -153,6 +159,8 @@ class Arrival:
 
     def _parcel(self, writer: Writer, answer: _Answer, run: Run) -> Parcel:
         error = answer.error
+        if run.memory is not None and run.memory.parted:
+            run.notes[_PARTED] = None
         changed = {id(change.value) for change in answer.changes}
         first_met = {self._labels.name_of(change.number) for change in answer.changes}
         values = self._inputs.values

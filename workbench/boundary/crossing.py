@@ -10,7 +10,7 @@ from workbench.boundary.errors import CannotCross, Refused
 from workbench.boundary.explain import path_to
 from workbench.boundary.labels import Label, Labels
 from workbench.boundary.libraries import Run, new_memory
-from workbench.boundary.memo import always_known
+from workbench.boundary.memo import always_known, collection_paused
 from workbench.boundary.parcel import Parcel
 from workbench.boundary.process_state import capture
 from workbench.boundary.writer import Writer
@@ -21,6 +21,7 @@ BUFFERS_NAME: Final = "buffers.bin"
 _WORTH_A_NOTE_BYTES: Final = 256 << 20
 _NAMED_WHEN_TOO_LARGE: Final = 3
 _WITHOUT_ADVICE: Final = "Make it in the cell that uses it, or delete the name"
+_SHELL_NAMES: Final = frozenset({"exit", "get_ipython", "quit"})
 _SHELL_PACKAGES: Final = ("IPython", "ipykernel")
 _MODULE_ATTRIBUTES: Final = frozenset(
     {"__builtins__", "__builtin__", "__doc__", "__loader__", "__name__", "__package__", "__spec__"}
@@ -74,6 +75,7 @@ class Crossing:
         return self._labels.name_of(number)
 
 
+@collection_paused()
 def pack(
     namespace: dict[str, Any], names: Iterable[str], *, limit_bytes: int | None = None
 ) -> Crossing:
@@ -154,8 +156,9 @@ def _dump_names(
 
 def _is_the_shells(name: str, value: Any) -> bool:
     """Returns whether a name is one that every home has of its own."""
-    owner = type(getattr(value, "__self__", value)).__module__
-    return name in _MODULE_ATTRIBUTES or owner.partition(".")[0] in _SHELL_PACKAGES
+    owner = type(getattr(value, "__self__", value)).__module__.partition(".")[0]
+    is_own = name in _SHELL_NAMES and owner in _SHELL_PACKAGES
+    return is_own or name in _MODULE_ATTRIBUTES
 
 
 def _dump(writer: Writer, name: str, value: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from workbench.boundary.kinds import is_importable, slot_names
 
@@ -16,12 +17,20 @@ def reduce_instance(value: Any) -> Any:
     """
     cls = type(value)
     own = getattr(value, "__dict__", None)
-    slots = {name: getattr(value, name) for name in slot_names(cls) if hasattr(value, name)}
+    slots = _slots(value)
     if not own and not slots and (name := _module_constant(value)) is not None:
         return name
-    reduced: Any = object.__reduce_ex__(value, 4)
-    make, args, _, listitems, dictitems = reduced
-    return make, args, (own, slots), listitems, dictitems, set_instance
+    listitems = list.__iter__(value) if isinstance(value, list) else None
+    dictitems = iter(dict.items(value)) if isinstance(value, dict) else None
+    if slots:
+        state: Any = (own, slots)
+        return _NEW, (cls,), state, listitems, dictitems, set_instance
+    return _NEW, (cls,), own, listitems, dictitems, set_own
+
+
+def set_own(value: Any, own: dict[str, Any]) -> None:
+    """Gives an instance without slots its attributes."""
+    object.__setattr__(value, "__dict__", own)
 
 
 def set_instance(value: Any, state: tuple[dict[str, Any] | None, dict[str, Any]]) -> None:
@@ -31,6 +40,14 @@ def set_instance(value: Any, state: tuple[dict[str, Any] | None, dict[str, Any]]
         object.__setattr__(value, "__dict__", own)
     for name, content in slots.items():
         object.__setattr__(value, name, content)
+
+
+_NEW: Final = copyreg.__newobj__  # type: ignore[attr-defined]  # The pickler has an opcode for it.
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    names = slot_names(type(value))
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def reduce_exception(error: BaseException) -> Any:
@@ -46,8 +63,7 @@ def reduce_exception(error: BaseException) -> Any:
         reduced: Any = error.__reduce_ex__(4)
         args = reduced[:2]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
-    slots = {name: getattr(error, name) for name in slot_names(cls) if hasattr(error, name)}
-    return *args, ((error.__dict__, slots), links), None, None, set_exception
+    return *args, ((error.__dict__, _slots(error)), links), None, None, set_exception
 
 
 def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:

@@ -119,4 +119,5 @@ _CONSTANT: Final = frozenset(
 
 def slot_names(cls: type) -> list[str]:
     """Returns the names of all slots of a class and its bases, as attributes are named."""
-    return list(copyreg._slotnames(cls))  # type: ignore[attr-defined]  # noqa: SLF001  (pickle's own list)
+    names: list[str] = copyreg._slotnames(cls)  # type: ignore[attr-defined]  # noqa: SLF001  (pickle's own list)
+    return names

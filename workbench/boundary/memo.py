@@ -8,6 +8,8 @@ and the first side reads it back as the very same object: no copy, no redefiniti
 from __future__ import annotations
 
 import builtins
+import contextlib
+import gc
 import io
 import os
 import pickle
@@ -15,7 +17,7 @@ import random
 import struct
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 _PROTOCOL_5: Final = b"\x80\x05"
@@ -53,6 +55,18 @@ def always_known(namespace: Mapping[str, Any]) -> list[object]:
         warnings.filters,
         random._inst,  # noqa: SLF001  (`from random import random` is bound to it)
     ]
+
+
+@contextlib.contextmanager
+def collection_paused() -> Iterator[None]:
+    """Keeps the garbage collector from walking again and again over what is being built."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def seed(pickler: pickle.Pickler, known: Sequence[object]) -> None:

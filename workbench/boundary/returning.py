@@ -14,7 +14,7 @@ from workbench.boundary.cell_error import CellError
 from workbench.boundary.crossing import Crossing
 from workbench.boundary.errors import BrokenTransfer, RemoteError
 from workbench.boundary.inputs import load_inputs
-from workbench.boundary.memo import Reader
+from workbench.boundary.memo import Reader, collection_paused
 from workbench.boundary.parcel import receive
 from workbench.boundary.process_state import give_back
 
@@ -49,9 +49,20 @@ class Changes:
 
         Args:
             namespace: The notebook's names.
+
+        Raises:
+            BrokenTransfer: An object's own code refused a change: no name was bound, and objects
+                before it are changed.
         """
         for put, value, state in self._writes:
-            put(value, state)
+            try:
+                put(value, state)
+            except Exception as problem:
+                raise BrokenTransfer(
+                    f"a {type(value).__qualname__} refused what the cell made of it, and no name"
+                    f" was bound: {type(problem).__name__}: {problem}",
+                    next_step="Some objects are changed already: make them anew",
+                ) from problem
         give_back(self._state)
         for name in self.deleted:
             namespace.pop(name, None)
@@ -93,6 +104,7 @@ def load_result(directory: Path) -> Changes:
     return _load(directory, inputs.objects, inputs.values)
 
 
+@collection_paused()
 def _load(
     directory: Path, objects: Sequence[Any], sent: Mapping[str, Any] | None = None
 ) -> Changes:

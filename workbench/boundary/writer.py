@@ -85,7 +85,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
             types.CodeType: self.functions.code,
             types.ModuleType: _reduce_module,
             functools.cached_property: _reduce_cached_property,
-            _LRU_CACHE: _reduce_lru_cache,
+            _LRU_CACHE: self._reduce_lru_cache,
             **dict.fromkeys(_VIEWS, _reduce_view),
         }
 
@@ -126,6 +126,16 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         if cls in self.dispatch_table:
             return _by_default
         return reduce_instance if is_plain(cls) else self._reduce_own_way
+
+    def _reduce_lru_cache(self, function: Any) -> Any:
+        """Reduces a function under `lru_cache`; what it has cached stays behind."""
+        if is_importable(function):
+            return NotImplemented
+        if function.cache_info().currsize:
+            self._run.notes[f"the cache of {function.__name__} did not cross"] = None
+        parameters = function.cache_parameters()
+        args = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
+        return make_lru_cache, args, (function.__dict__,), None, None, set_lru_cache
 
     def _reduce_own_way(self, value: Any) -> Any:
         """Reduces what has a say in how it is pickled."""
@@ -176,15 +186,6 @@ def _reduce_cached_property(value: functools.cached_property[Any]) -> Any:
 def set_cached_property(value: functools.cached_property[Any], state: tuple[Any, Any]) -> None:
     """Gives a cached property the name it caches under."""
     value.attrname, value.__doc__ = state
-
-
-def _reduce_lru_cache(function: Any) -> Any:
-    """Reduces a function under `lru_cache`; what it has cached stays behind."""
-    if is_importable(function):
-        return function.__qualname__
-    parameters = function.cache_parameters()
-    args = (function.__wrapped__, parameters["maxsize"], parameters["typed"])
-    return make_lru_cache, args, (function.__dict__,), None, None, set_lru_cache
 
 
 def make_lru_cache(function: Any, maxsize: int | None, typed: bool) -> Any:  # noqa: FBT001

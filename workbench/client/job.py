@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from workbench.boundary import CannotCross, Changes, Crossing, load_result, stage
 from workbench.client.background import Background
 from workbench.client.session import KernelSession, Over, find_job, parse_lines
 from workbench.core.errors import UserError, WorkbenchError
-from workbench.protocol.job_files import ENDED, OUTPUT, RESULT, read_json
+from workbench.protocol.job_files import ENDED, OUTPUT, RESULT, RESULT_NAME, read_json
 from workbench.protocol.messages import LeaseEnding
 from workbench.transport.paths import jobs_directory
 
-__all__ = ["CannotCross", "Job", "JobFailed"]
+__all__ = ["CannotCross", "Job", "JobFailed", "bind"]
+
+_UNCHANGED: Final = "its change cannot come back"
+"""How the boundary begins the reason where not the name but a change in place is lost."""
+_MISSING: Final = object()
 
 
 class JobFailed(WorkbenchError):
@@ -37,6 +42,7 @@ class Job:
         namespace: Where `result` binds names; None to only return them.
         crossing: What this very process sent; None in another process than the submitter's.
         on_bound: Called with the id once `result` has bound the names.
+        on_error: Called with what the job's code raised, right before `result` raises it.
 
     Raises:
         UserError: No job directory, or more than one, begins with `id`.
@@ -51,6 +57,7 @@ class Job:
         namespace: dict[str, Any] | None = None,
         crossing: Crossing | None = None,
         on_bound: Callable[[str], None] | None = None,
+        on_error: Callable[[BaseException], None] | None = None,
     ) -> None:
         self.id = _full_id(id)
         self.directory = jobs_directory() / self.id
@@ -59,6 +66,7 @@ class Job:
         self._namespace = namespace
         self._crossing = crossing
         self._on_bound = on_bound
+        self._on_error = on_error
 
     def __repr__(self) -> str:
         return f"Job({self.id[:8]!r}: {self.status()})"
@@ -107,11 +115,15 @@ class Job:
         self.wait(timeout_s)
         changes = self.changes()
         target = self._namespace if self._namespace is not None else {}
-        changes.commit(target)
+        for sentence in bind(changes, target):
+            sys.stderr.write(f"gpu-schedule: {sentence}\n")
         if self._on_bound is not None:
             self._on_bound(self.id)
         if changes.error is not None:
-            raise changes.error.as_exception()
+            error = changes.error.as_exception()
+            if self._on_error is not None:
+                self._on_error(error)
+            raise error
         return {name: target[name] for name in changes.names if name in target}
 
     def changes(self) -> Changes:
@@ -120,23 +132,37 @@ class Job:
         Raises:
             JobFailed: The job ended without a result.
         """
-        if not (self.directory / RESULT).exists():
+        if not self.has_result:
             ending = self._ending() or LeaseEnding(outcome="lost", detail="it left no record")
             raise JobFailed(ending, self.directory / OUTPUT)
         if self._crossing is not None:
             return stage(self._crossing, self.directory)
         return load_result(self.directory)
 
+    @property
+    def has_result(self) -> bool:
+        """Whether the job has left something that `result` can bind."""
+        return (self.directory / RESULT).exists()
+
     def drop_data(self) -> None:
         """Remove inputs and result, which can be large; output and ending stay."""
         for name in ("inputs.pickle", "buffers.bin", RESULT):
             (self.directory / name).unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """End the job and drop its data once it is over, while nobody waits."""
+        self._background.start(self._abandoned())
 
     def _ending(self) -> LeaseEnding | None:
         record = read_json(self.directory / ENDED)
         if record is None:
             return None
         return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
+
+    async def _abandoned(self) -> None:
+        await self._session.cancel(self.id, "interrupted by its owner")
+        await self._until_over()
+        self.drop_data()
 
     async def _status(self) -> Any:
         return await (await self._session.controller()).status()
@@ -146,6 +172,28 @@ class Job:
             async for happening in happenings:
                 if isinstance(happening, Over):
                     return
+
+
+def bind(changes: Changes, namespace: dict[str, Any]) -> list[str]:
+    """Make a job's changes those of a notebook; return what the user has to be told, in sentences.
+
+    A name that was bound to something that cannot come back is unbound: its old value would pass
+    for the new one. What an unreturned change was made in place keeps its old state.
+    """
+    changes.commit(namespace)
+    sentences = list(changes.notes)
+    for name, reason in changes.not_returned.items():
+        if name == RESULT_NAME:
+            sentences.append(f"the cell's last value could not come back: {reason}")
+            continue
+        if reason.startswith(_UNCHANGED):
+            sentences.append(f"{name} is as it was before the cell: {reason}")
+            continue
+        unbound = namespace.pop(name, _MISSING) is not _MISSING
+        sentences.append(
+            f"{name} could not come back{' and is unbound now' if unbound else ''}: {reason}"
+        )
+    return sentences
 
 
 def _full_id(prefix: str) -> str:

@@ -18,7 +18,7 @@ from workbench.client.agent import AgentClient
 from workbench.client.controller import ControllerClient
 from workbench.client.environment import own_environment
 from workbench.core.errors import PeerError, WorkbenchError
-from workbench.protocol.job_files import OUTPUT
+from workbench.protocol.job_files import ENDED, OUTPUT, read_json
 from workbench.protocol.messages import (
     Advanced,
     JobOver,
@@ -28,11 +28,13 @@ from workbench.protocol.messages import (
     RequestSpec,
     Status,
 )
+from workbench.protocol.text import carried
 from workbench.transport.errors import ConnectionLost
 from workbench.transport.paths import jobs_directory
 
 RECONNECT_PAUSE_S = 0.5
 RECONNECT_LIMIT_S = 60.0
+ENDING_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +120,13 @@ class KernelSession:
                 await agent.open_session(
                     OpenSession(
                         session=self.id,
-                        python=sys.executable,
-                        env=own_environment(os.environ),
-                        cwd=str(Path.cwd()),
-                        sys_path=list(sys.path),
+                        python=carried(sys.executable),
+                        env={
+                            carried(name): carried(value)
+                            for name, value in own_environment(os.environ).items()
+                        },
+                        cwd=carried(_directory()),
+                        sys_path=[carried(place) for place in sys.path],
                         modules=self._modules(),
                         kernel_pid=os.getpid(),
                     )
@@ -161,6 +166,13 @@ class KernelSession:
             except WorkbenchError:
                 await agent.discard(staged.job)
                 raise
+            except asyncio.CancelledError:
+                # Whether it is queued by now is not known: take it out, then forget it.
+                with contextlib.suppress(WorkbenchError):
+                    await controller.cancel(staged.job, "interrupted by its owner")
+                with contextlib.suppress(WorkbenchError):
+                    await agent.discard(staged.job)
+                raise
         except BaseException:
             staged.remove()
             raise
@@ -179,9 +191,11 @@ class KernelSession:
         Lines of output come in order, each once. Only `Over` ends the iteration.
         """
         queue: asyncio.Queue[Happening] = asyncio.Queue()
+        output = _Output(self, job)
         tasks = [
             asyncio.create_task(self._persist(self._follow_controller, job, queue)),
-            asyncio.create_task(self._persist(_Output(self, job).follow, job, queue)),
+            asyncio.create_task(self._persist(output.follow, job, queue)),
+            asyncio.create_task(output.look_for_the_end(queue)),
         ]
         try:
             while True:
@@ -244,24 +258,41 @@ class _Output:
 
     def __init__(self, session: KernelSession, job: str) -> None:
         self._session = session
-        self._path = jobs_directory() / job / OUTPUT
+        self._directory = jobs_directory() / job
         self._offset = 0
         self._rest = b""
+        self._reading = asyncio.Lock()
 
     async def follow(self, job: str, queue: asyncio.Queue[Happening]) -> None:
         agent = await self._session.agent()
         async with contextlib.aclosing(agent.follow(job)) as messages:
             async for message in messages:
-                for line in await asyncio.to_thread(self._read):
-                    queue.put_nowait(Printed(line=line))
+                await self._print(queue)
                 if isinstance(message, JobOver):
                     queue.put_nowait(Over(ending=message.ending))
                     return
                 assert isinstance(message, Advanced)
 
+    async def look_for_the_end(self, queue: asyncio.Queue[Happening]) -> None:
+        """Take the ending from the job's own record, where no word of it comes."""
+        was_there = False
+        while True:
+            await asyncio.sleep(ENDING_LOOK_S)
+            record = await asyncio.to_thread(read_json, self._directory / ENDED)
+            if record is not None and was_there:
+                await self._print(queue)
+                queue.put_nowait(Over(ending=ending_from(record)))
+                return
+            was_there = record is not None
+
+    async def _print(self, queue: asyncio.Queue[Happening]) -> None:
+        async with self._reading:
+            for line in await asyncio.to_thread(self._read):
+                queue.put_nowait(Printed(line=line))
+
     def _read(self) -> list[dict[str, Any]]:
         try:
-            with self._path.open("rb") as file:
+            with (self._directory / OUTPUT).open("rb") as file:
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError:
@@ -269,6 +300,14 @@ class _Output:
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         return parse_lines(lines)
+
+
+def _directory() -> str:
+    """Return the working directory; an empty text where it was removed."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return ""
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
@@ -283,6 +322,11 @@ def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def find_job(status: Status, job: str) -> JobView | None:
     """Return the view of `job`, live or lately ended, or None."""
     return next((view for view in (*status.jobs, *status.ended) if view.id == job), None)
+
+
+def ending_from(record: dict[str, Any]) -> LeaseEnding:
+    """Return the ending in a record of ended.json."""
+    return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
 
 
 def never_started(view: JobView) -> LeaseEnding:

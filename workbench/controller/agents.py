@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from workbench.controller.driver import Driver
 from workbench.controller.log import LOG
-from workbench.core.decisions import Decision, End, Grant
+from workbench.core.decisions import Decision, End, Grant, Stop
 from workbench.core.events import AgentLost
-from workbench.core.model import Uid
+from workbench.core.model import Outcome, Uid
 from workbench.core.state import State
 from workbench.protocol.messages import GrantPush, StopPush
 from workbench.transport.connection import Connection
@@ -91,9 +91,7 @@ class Agents:
         self._sent[decision.id] = (connection, self._loop.time())
         connection.send(
             0,
-            _grant_push(state, decision)
-            if isinstance(decision, Grant)
-            else StopPush(lease=decision.lease, job=decision.job, reason=decision.reason),
+            _grant_push(state, decision) if isinstance(decision, Grant) else _stop_push(decision),
         )
 
     def _resend_later(self) -> None:
@@ -103,6 +101,15 @@ class Agents:
     def _on_timer(self) -> None:
         self._resending = None
         self.resend()
+
+
+def _stop_push(stop: Stop) -> StopPush:
+    return StopPush(
+        lease=stop.lease,
+        job=stop.job,
+        reason=stop.reason,
+        outcome="timed out" if stop.outcome is Outcome.TIMED_OUT else "cancelled",
+    )
 
 
 def _grant_push(state: State, grant: Grant) -> GrantPush:

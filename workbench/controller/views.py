@@ -16,6 +16,7 @@ from workbench.core.policy import Policy
 from workbench.core.state import Job, State
 from workbench.protocol.messages import ControllerView, Estimate, JobView, RequestSpec, Status
 from workbench.protocol.telemetry import Sample
+from workbench.protocol.text import visible
 
 ENDED_SHOWN: Final = 20
 
@@ -83,12 +84,12 @@ class LabPicture:
             owner=owner_name(job.owner),
             mine=True,
             kind=job.request.kind,
-            name=job.name,
-            notebook=job.notebook,
+            name=visible(job.name),
+            notebook=None if job.notebook is None else visible(job.notebook),
             priority=job.request.priority,
             state=job.state.value,
             place=why.place,
-            reason=why.reason,
+            reason=visible(" ".join(why.reason.split())),
             estimate=_estimate(why),
             request=_spec_of(job.request),
             lease=job.grant.lease if job.grant is not None else None,

@@ -15,6 +15,8 @@ from workbench.core.waiting import in_order
 
 _DEVICES_NAMED = 4
 """A sentence names this many GPUs and counts the rest."""
+_ID_SHOWN = 8
+"""So much of a job's id the tables of jobs show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def _why_not_free(state: State, gpu: Device) -> str:
     name, holder = short_device(gpu.id), state.holders.get(gpu.id)
     if gpu.status is not DeviceStatus.AVAILABLE:
         return f"{name} is {gpu.status} ({gpu.reason})"
-    return f"{name} is held by {holder}" if holder else ""
+    return f"{name} is held by job {state.leases[holder][:_ID_SHOWN]}" if holder else ""
 
 
 def _why_no_cores(state: State, shape: Shape) -> str:

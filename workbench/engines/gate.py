@@ -16,10 +16,14 @@ class Gate:
 
     Args:
         count: How many workers stand before it.
+
+    Attributes:
+        pids: The processes that the shim forked to be these workers.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self.pids: list[int] = []
         self._read, self._write = os.pipe()
 
     # --- the shim's side ---

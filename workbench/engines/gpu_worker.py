@@ -16,7 +16,7 @@ from workbench.graphs.run_files import RunFiles
 
 DEVICE_SHARE: Final = 0.8
 """The part of a GPU's memory from which on its worker moves data to the host."""
-_WORKER_CLASS: Final = "workbench.graphs.dask_edge.GpuWorker"
+WORKER_CLASS: Final = "workbench.graphs.dask_edge.GpuWorker"
 _THREADS: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -48,7 +48,7 @@ def command(uuid: str, limit_bytes: int | None, files: RunFiles) -> list[str]:
         "--memory-limit": "0",  # The lease limits the host's memory.
         "--device-memory-limit": str(limit_bytes or DEVICE_SHARE),
         "--local-directory": os.fspath(files.directory),
-        "--worker-class": _WORKER_CLASS,
+        "--worker-class": WORKER_CLASS,
         "--death-timeout": "60",  # A scheduler that is gone when it comes will not come back.
     }
     words = [word for option in options.items() for word in option]

@@ -57,7 +57,7 @@ def fork_cpu_workers(
             work(name)
 
     for number in range(count):
-        _fork(be_worker, f"worker-{number}")
+        gate.pids.append(_fork(be_worker, f"worker-{number}"))
     return gate
 
 
@@ -97,13 +97,15 @@ def start_gpu_workers(
         os.execv(sys.executable, [*program, os.fspath(job), uuid, str(threads)])  # noqa: S606
 
     for name in names:
-        _fork(be_worker, name)
+        gate.pids.append(_fork(be_worker, name))
     return gate
 
 
-def _fork(be_worker: Callable[[str], None], name: str) -> None:
-    if os.fork() == 0:
+def _fork(be_worker: Callable[[str], None], name: str) -> int:
+    pid = os.fork()
+    if pid == 0:
         _run(be_worker, name)
+    return pid
 
 
 def _run(be_worker: Callable[[str], None], name: str) -> NoReturn:

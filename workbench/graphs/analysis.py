@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
 from typing import Any, Final
 
 from workbench.graphs.catalogue import load_catalogue
@@ -19,12 +18,14 @@ from workbench.graphs.map_proof import prove_map
 from workbench.graphs.maps import IN_PLACE, ITEM, MapShape, binds_names, match_map
 from workbench.graphs.names import StatementNames
 from workbench.graphs.operators import short
+from workbench.graphs.rebinding import rebindable, why_patching
 from workbench.graphs.statements import execute
 from workbench.graphs.values import SCALARS, UNKNOWN, Kind, Value
 from workbench.protocol.plan import NodeKind
 
 IMPORTS: Final = "imports"
-_STORE_GLOBAL: Final = "STORE_GLOBAL"
+_MOST_ITEMS: Final = 100_000
+"""A loop of more rounds than this would fill the memory with a list of its items."""
 _COMPOUND: Final = (ast.If, ast.For, ast.While, ast.Try, ast.With, ast.Match)
 _DEFINES: Final = (ast.FunctionDef, ast.ClassDef)
 
@@ -141,6 +142,10 @@ class _Analyst:
         for one in shape.generators:
             length = self._lengths.of(one.iter)
             width = None if width is None or length is None else width * length
+        if width is not None and width > _MOST_ITEMS:
+            machine.names.clear()
+            machine.names.update(before)
+            return None
         items = "its items" if width is None else f"{width} items"
         reason = f"proven for each of {items}: `{_item_text(shape)}` changes nothing else"
         finding = self._finding(index, NodeKind.MAP, reason, before, width=width)
@@ -163,7 +168,7 @@ class _Analyst:
             execute(machine, node, None)
         effects = machine.effects
         if effects.unproven is not None:
-            self._lost = self._lost or effects.poison
+            self._lost = self._lost or effects.poison or why_patching(node)
             return self._anything(index, names, effects.unproven, before)
         if task is not None:
             objection = self._objection(task, value, effects)
@@ -316,16 +321,7 @@ class _Analyst:
     def _rebindable(self) -> frozenset[str]:
         """Names that a function of the notebook could rebind if unknown code called it."""
         if self._globals is None:
-            found = {
-                name
-                for node in ast.walk(self._cell.tree)
-                if isinstance(node, ast.Global)
-                for name in node.names
-            }
-            for value in list(self._namespace.values()):
-                for function in _functions(value):
-                    found |= _stored_globals(function.__code__)
-            self._globals = frozenset(found)
+            self._globals = rebindable(self._cell.tree, list(self._namespace.values()))
         return self._globals
 
     def _note_lengths(self, node: ast.stmt, found: Finding) -> None:
@@ -367,25 +363,3 @@ def _item_text(shape: MapShape) -> str:
 
 def _first_line(node: ast.AST) -> str:
     return short(node)[1:-1]
-
-
-def _functions(value: Any) -> list[FunctionType]:
-    if type(value) is FunctionType:
-        return [value]
-    if type(type(value)) is type and issubclass(type(value), type):
-        return [one for one in vars(value).values() if type(one) is FunctionType]
-    return []
-
-
-def _stored_globals(code: CodeType) -> set[str]:
-    """Return a superset of the names that a function stores or deletes as globals."""
-    import dis
-
-    found: set[str] = set()
-    storing = {dis.opmap[_STORE_GLOBAL], dis.opmap["DELETE_GLOBAL"]}
-    if storing & set(code.co_code[::2]):
-        found |= set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found |= _stored_globals(constant)
-    return found

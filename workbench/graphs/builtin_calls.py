@@ -173,8 +173,12 @@ def fill_dict(machine: Machine, target: Value, call: Call) -> None:
             machine.unproven(call.node, f"makes a dict of {pair.kind.value}")
 
 
-def hash_key(machine: Machine, key: Value, node: ast.AST) -> None:
-    """Note what using a value as a dict's key does."""
+def hash_key(machine: Machine, key: Value, node: ast.AST, target: Value | None = None) -> None:
+    """Note what using a value as a dict's key does: it may be compared with the others."""
+    if target is not None and target.region is not None:
+        others = machine.heap.keys(target.region)
+        if not is_data(machine, others):
+            machine.unproven(node, f"compares a key with {others.kind.value}")
     if not all(one.kind in SCALARS | {Kind.TUPLE, Kind.ARRAY, Kind.BOTTOM}
                for one in machine.heap.parts(key)):  # fmt: skip
         machine.unproven(node, f"hashes {key.kind.value}")

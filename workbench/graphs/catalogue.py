@@ -14,7 +14,13 @@ from typing import Any, Final
 
 _FILE: Final = Path(__file__).with_name("catalogue.json")
 _C_CALLABLES: Final = frozenset(
-    {"ufunc", "_ArrayFunctionDispatcher", "builtin_function_or_method", "cython_function_or_method"}
+    {
+        "ufunc",
+        "_ArrayFunctionDispatcher",
+        "builtin_function_or_method",
+        "cython_function_or_method",
+        "_Function",  # scipy.fft's
+    }
 )
 _MISSING: Final = object()
 

@@ -6,13 +6,12 @@ import ast
 from typing import Final
 
 from workbench.graphs.expressions import evaluate
-from workbench.graphs.machine import Closure, Frame, Machine
+from workbench.graphs.machine import NOTHING, Closure, Frame, Machine
 from workbench.graphs.statements import execute_all
 from workbench.graphs.values import BOTTOM, NONE, STR, Kind, Value, tuple_all
 
 _DEEPEST: Final = 12
-_IN_PROGRESS: Final = -1
-_NEVER: Final = -2
+_NEVER: Final = -1
 
 
 def invoke(
@@ -33,8 +32,13 @@ def invoke(
     if bound is None:
         return machine.unproven(node, f"{closure.name} is called in a way that is not followed")
     key = (closure, *bound.items())
+    depth = machine.running.get(key)
     known = machine.memo.get(key)
-    if known is not None and known[0] in {_IN_PROGRESS, _knowledge(machine)}:
+    if depth is not None:
+        # What the caller makes of this is not its last word.
+        machine.unfinished = min(machine.unfinished, depth)
+        return BOTTOM if known is None else known[1]
+    if known is not None and known[0] == _knowledge(machine):
         return known[1]
     if len(machine.stack) >= _DEEPEST:
         return machine.unproven(node, "calls go too deep to follow")
@@ -50,7 +54,7 @@ def _run(
 
     def once() -> None:
         known = frame.result
-        machine.memo[key] = (_IN_PROGRESS, known)
+        machine.memo[key] = (_NEVER, known)
         if isinstance(body, ast.Lambda):
             frame.result = machine.heap.join(known, evaluate(machine, body.body, frame))
         else:
@@ -59,14 +63,18 @@ def _run(
                 frame.result = machine.heap.join(frame.result, NONE)
         frame.version += known != frame.result
 
+    depth = machine.running[key] = len(machine.stack)
     machine.stack.append(f"`{closure.name}`")
     try:
         machine.settle(once, body, frame)
     finally:
         machine.stack.pop()
+        del machine.running[key]
     # An inner function may see its parent's locals change without any of this being told.
-    stamp = _knowledge(machine) if closure.parent is None else _NEVER
-    machine.memo[key] = (stamp, frame.result)
+    final = closure.parent is None and machine.unfinished >= depth
+    machine.memo[key] = (_knowledge(machine) if final else _NEVER, frame.result)
+    if machine.unfinished >= depth:
+        machine.unfinished = NOTHING
     return frame.result
 
 

@@ -130,7 +130,7 @@ def _dict_lookup(machine: Machine, name: str, call: Call, content: Value) -> Val
     assert call.target.region is not None
     key = call.positional[0] if call.positional else BOTTOM
     default = call.positional[1] if len(call.positional) > 1 else NONE
-    hash_key(machine, key, call.node)
+    hash_key(machine, key, call.node, call.target)
     constant = bool(call.node.args) and isinstance(call.node.args[0], ast.Constant)
     if not (constant or self_equal(machine, key)):
         machine.pin(call.node, "looks up what may be NaN, which equals only itself")
@@ -162,7 +162,8 @@ def _set(machine: Machine, name: str, call: Call) -> Value | None:
             store_in_set(machine, made, iterate(machine, value, call.node), call.node)
         return made
     if name in _SET_ASKED:
-        for value in call.positional:
-            iterate(machine, value, call.node)
+        for value in (content, *(iterate(machine, one, call.node) for one in call.positional)):
+            if not is_data(machine, value):
+                machine.unproven(call.node, f"hashes {value.kind.value}")
         return INT
     return None

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import dask
 from distributed import Client, Future, Scheduler, Security, Worker, get_worker, wait
@@ -32,9 +32,7 @@ from tornado import netutil
 from workbench.devices.visible import CheckOutcome, check_visibility
 from workbench.graphs.errors import WrongDevice
 from workbench.graphs.run_files import RunFiles, make_certificate, make_pair
-
-if TYPE_CHECKING:
-    from workbench.graphs.run_parts import Crew
+from workbench.graphs.run_news import Broke, Crew, Deserted, Done, Lost, News
 
 GPU: Final = "GPU"
 CPU: Final = "CPU"
@@ -59,43 +57,6 @@ _CONFIG: Final[dict[str, Any]] = {
     "distributed.scheduler.http.routes": [],  # Nobody serves them, and they cost 0.1 s to import.
     "distributed.worker.http.routes": [],
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A call returned; what it returned is not fetched."""
-
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broke:
-    """A call raised, which the user's code cannot cause."""
-
-    key: str
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
-    """The worker died in the middle of a call.
-
-    Attributes:
-        worker: Its name, or its address where the name is not known any more.
-    """
-
-    key: str
-    worker: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deserted:
-    """The last worker of a kind is gone, and with it what it was to run."""
-
-    gpu: bool
-
-
-News = Done | Broke | Lost | Deserted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +154,8 @@ class Pool:
         Raises:
             BaseException: Whatever kept it from starting.
         """
-        self._ready.wait(START_LIMIT_S)
+        if not self._ready.wait(START_LIMIT_S):
+            raise TimeoutError(f"Dask's scheduler did not listen within {START_LIMIT_S:.0f} s")
         if self._failure is not None:
             raise self._failure
 

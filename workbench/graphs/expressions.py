@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from workbench.graphs.builtin_calls import hash_key, store_in_set
 from workbench.graphs.calls import attribute, call_function, call_method
-from workbench.graphs.library_calls import Call
+from workbench.graphs.library_calls import Call, copied_by_pandas
 from workbench.graphs.machine import Closure, Frame, Machine
 from workbench.graphs.operators import (
     binary,
@@ -56,8 +56,7 @@ def assign(machine: Machine, target: ast.expr, value: Value, frame: _Scope) -> N
         case ast.Tuple() | ast.List():
             _unpack(machine, target, value, frame)
         case ast.Starred():
-            content = value if value.kind is Kind.LIST else machine.make_list(value, target)
-            assign(machine, target.value, content, frame)
+            assign(machine, target.value, machine.make_list(value, target), frame)
         case ast.Subscript():
             base = evaluate(machine, target.value, frame)
             index = evaluate(machine, target.slice, frame)
@@ -93,7 +92,7 @@ def store_item(
             assert base.region is not None
             machine.mutate(base, node, f"{short(node)} = changes {base.kind.value}")
             if base.kind is Kind.DICT:
-                hash_key(machine, index, node)
+                hash_key(machine, index, node, base)
                 heap.store(base.region, value, index)
             elif isinstance(node.slice, ast.Slice):
                 heap.store(base.region, iterate(machine, value, node))
@@ -102,7 +101,9 @@ def store_item(
         case Kind.ARRAY | Kind.FRAME if heap.readable(base) and heap.readable(value):
             assert base.region is not None
             machine.mutate(base, node, f"{short(node)} = changes {base.kind.value}")
-            # An array of objects, or a frame, may keep the very object.
+            if base.kind is Kind.FRAME and not copied_by_pandas(machine, value):
+                heap.store(base.region, UNKNOWN)  # a column of objects
+            # An array of objects may keep the very object.
             for region in heap.reach(value):
                 heap.union(base.region, region)
         case _:

@@ -5,7 +5,7 @@
     array, frame, result, hash     a new object of that kind (`array`: or a number)
     reduce                         one number where no axis is named, else a new array
     arrays                         a tuple of new arrays
-    list:array, dict:score, xy     a list of, a dict of, a pair of new arrays
+    list:array, dict:score, xy     a list (or tuple) of, a dict of, a pair of new arrays
     view                           an array or frame that may share its arguments' memory
     frame_over                     a frame that may share them
     num, int, str, bytes, none     an immutable value; also list:str, tuple:str
@@ -138,7 +138,7 @@ def _needs_seed(rule: Rule, call: Call) -> bool:
 
 def _bad_argument(machine: Machine, rule: Rule, call: Call) -> str | None:
     estimators = rule.result in _ESTIMATORS
-    plain = SCALARS | {Kind.ARRAY, Kind.LIST, Kind.TUPLE, Kind.FRAME, Kind.RESULT, Kind.BOTTOM}
+    plain = SCALARS | {Kind.ARRAY, Kind.LIST, Kind.TUPLE, Kind.FRAME, Kind.BOTTOM}
     if call.path.partition(".")[0] not in _ARRAYS_ONLY:
         plain |= {Kind.DICT, Kind.PLAIN}  # numpy would keep the very dict in an array of objects
     for value in call.values:
@@ -189,6 +189,8 @@ def _result(machine: Machine, rule: Rule, call: Call) -> Value:  # noqa: C901, P
             frames = any(one.kind is Kind.FRAME for one in call.values)
             return _sharing(machine, Kind.FRAME if frames else Kind.ARRAY, call)
         case "frame_over":
+            if not all(copied_by_pandas(machine, one) for one in call.values):
+                return machine.unproven(node, f"{call.path} of objects keeps the very objects")
             # It copies what comes in a dict or a list.
             arrays = [one for one in call.values if one.kind in {Kind.ARRAY, Kind.FRAME}]
             return _sharing(machine, Kind.FRAME, replace(call, positional=arrays, keywords={}))
@@ -329,6 +331,24 @@ def _tuples(machine: Machine, call: Call, *, same_length: bool) -> Value:
 def _keep_place(machine: Machine, call: Call, what: str) -> None:
     if machine.effects.fence is None:
         machine.effects.fence = machine.placed(f"{call.path} {what}", call.node)
+
+
+def copied_by_pandas(machine: Machine, value: Value) -> bool:
+    """Whether a frame of this keeps no object that could change: rows or columns of scalars."""
+    heap = machine.heap
+    simple = SCALARS | {Kind.ARRAY, Kind.FRAME, Kind.BOTTOM, Kind.CALLABLE}
+
+    def inner(one: Value) -> Value:
+        if one.kind is Kind.TUPLE:
+            return heap.any_item(one)
+        known = one.kind in {Kind.LIST, Kind.DICT} and one.region is not None
+        return heap.content(one.region or 0) if known else one
+
+    if value.kind is Kind.DICT:  # columns
+        column = inner(value)
+        return column.kind in simple or inner(column).kind in SCALARS | {Kind.BOTTOM}
+    row = inner(value)  # of a list of rows, or an item of a list
+    return value.kind in simple or row.kind in simple or inner(row).kind in simple
 
 
 def copies_on_write() -> bool:

@@ -21,6 +21,7 @@ from workbench.graphs.values import (
 _SENT: Final = SHIPPABLE | {
     Kind.BOTTOM, Kind.SET, Kind.MODULE, Kind.CALLABLE, Kind.CLOSURE,
 }  # fmt: skip
+NOTHING: Final = 1_000_000
 _PASSES: Final = 12
 """More rounds than this to learn what a loop does, and it counts as unknown."""
 
@@ -133,6 +134,8 @@ class Machine:
     stack: list[str] = field(default_factory=list)
     havoc: bool = False
     closures: dict[tuple[int, int], Closure] = field(default_factory=dict)
+    running: dict[tuple[object, ...], int] = field(default_factory=dict)
+    unfinished: int = NOTHING
     memo: dict[tuple[object, ...], tuple[int, Value]] = field(default_factory=dict)
     live: dict[int, Value] = field(default_factory=dict)
     anchors: dict[int, ast.Call] = field(default_factory=dict)
@@ -149,6 +152,8 @@ class Machine:
         self.weak = False
         self.stack.clear()
         self.memo.clear()
+        self.running.clear()
+        self.unfinished = NOTHING
         self.effects = Effects()
 
     # ── what was learnt ──────────────────────────────────────────────────────────────────────

@@ -49,7 +49,8 @@ class CellNames:
     """Names of a whole cell.
 
     Attributes:
-        reads: Names that the cell may need from the namespace before it has bound them itself.
+        reads: Names that the cell may need from the namespace before it has bound them itself, and
+            all that it may delete.
         writes: Names that it may bind.
         deletes: Names that it may delete.
         opaque: Why it may read or write any name, or None.
@@ -80,7 +81,8 @@ def cell_names(tree: ast.Module) -> CellNames:
     needed: set[str] = set()
     surely: set[str] = set()
     for one in statements:
-        needed |= one.reads - surely
+        # A name to be deleted has to be there, and its absence has to be seen afterwards.
+        needed |= (one.reads - surely) | one.deletes
         surely = (surely | (one.writes if one.surely else set())) - one.deletes
     return CellNames(
         reads=frozenset(needed),
@@ -164,7 +166,7 @@ class _Collector:
                 self._read(node.id, scopes)
         elif isinstance(node.ctx, ast.Store):
             self._bind(node.id, scopes)
-        elif not scopes:
+        elif not scopes or node.id in scopes[-1].global_:
             self.deletes.add(node.id)
 
     def _read(self, name: str, scopes: list[_Scope]) -> bool:

@@ -137,7 +137,7 @@ def unary(machine: Machine, op: ast.unaryop, value: Value, node: ast.AST) -> Val
     return machine.unproven(node, f"{_text(node)} uses {_worse(machine, value)}")
 
 
-def compare(
+def compare(  # noqa: C901, PLR0911  (a table)
     machine: Machine, left: Value, op: ast.cmpop, right: Value, nodes: tuple[ast.expr, ast.expr]
 ) -> Value:
     """Return the value of one comparison."""
@@ -195,10 +195,10 @@ def subscript(  # noqa: C901, PLR0911  (a table)
             assert base.region is not None
             content = heap.content(base.region)
             return machine.make_list(content, node) if sliced else content
-        case Kind.DICT if is_data(machine, index):
-            assert base.region is not None
+        case Kind.DICT if is_data(machine, index) and is_data(machine, _keys(machine, base)):
             if not (isinstance(node.slice, ast.Constant) or self_equal(machine, index)):
                 machine.pin(node, "looks up what may be NaN, which equals only itself")
+            assert base.region is not None
             return heap.content(base.region)
         case Kind.ARRAY | Kind.FRAME if is_data(machine, index) and is_data(machine, base):
             machine.effects.work = machine.effects.work or not _is_position(node.slice)
@@ -209,6 +209,11 @@ def subscript(  # noqa: C901, PLR0911  (a table)
             return base
         case _:
             return machine.unproven(node, f"{_text(node)} indexes {base.kind.value}")
+
+
+def _keys(machine: Machine, value: Value) -> Value:
+    assert value.region is not None
+    return machine.heap.keys(value.region)
 
 
 def _is_position(index: ast.expr) -> bool:

@@ -61,16 +61,21 @@ def recorded(events: list[Event]) -> Iterator[None]:
     """
 
     def note(
-        message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        *_: Any,
+        **__: Any,
     ) -> None:
         events.append(Warned(message=message, category=category, filename=filename, lineno=lineno))
 
     with (
-        contextlib.redirect_stdout(_Stream("stdout", events)),  # type: ignore[type-var]
-        contextlib.redirect_stderr(_Stream("stderr", events)),  # type: ignore[type-var]
+        contextlib.redirect_stdout(_Stream("stdout", events)),
+        contextlib.redirect_stderr(_Stream("stderr", events)),
         warnings.catch_warnings(),
     ):
-        warnings.showwarning = note  # type: ignore[assignment]  (documented: may be replaced)
+        warnings.showwarning = note
         yield
 
 

@@ -12,7 +12,7 @@ from workbench.graphs.executable import VALUE, ExecutableNode, MapCode
 from workbench.graphs.maps import COLLECTED, IN_PLACE, Collect
 from workbench.graphs.run_crossing import laid_over
 from workbench.graphs.run_events import Event, replay
-from workbench.graphs.run_failures import give_tracebacks
+from workbench.graphs.run_failures import first_in, give_tracebacks
 from workbench.graphs.run_remote import Outcome
 
 
@@ -79,7 +79,7 @@ class RunningNode:
         """Return the names that a worker needs; `boundary.pack` adds what functions read."""
         if self._code.map is None:
             return list(self.node.reads)
-        used = _global_names(self._code.map.item_function({}).__code__)  # type: ignore[attr-defined]
+        used = _global_names(self._code.map.item_function({}).__code__)
         return [name for name in self.node.reads if name in used]
 
     def settle(self, outcomes: list[Outcome]) -> None:
@@ -206,9 +206,7 @@ class RunningNode:
 
     def _raise(self, error: BaseException) -> None:
         """Raise in the cell's own frame, as the statement in its place would."""
-        frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename != self._cell.filename:
-            frames = frames.tb_next
+        frames = first_in(error.__traceback__, self._cell.filename)
         if frames is not None and frames.tb_frame.f_code.co_name == "<module>":
             raise error
         place = ast.Raise(exc=ast.Name(VALUE, ast.Load()), cause=None)

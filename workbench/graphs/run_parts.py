@@ -5,34 +5,23 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from workbench.boundary import CannotCross
 from workbench.graphs.errors import WorkerLost, WrongDevice
 from workbench.graphs.run_crossing import Sent, send
 from workbench.graphs.run_files import RunFiles
+from workbench.graphs.run_news import Broke, Crew, Deserted, Done, Lost, News
 from workbench.graphs.run_node import RunningNode
 from workbench.graphs.run_remote import ITEMS, Outcome, work
 
 if TYPE_CHECKING:
-    from workbench.graphs.dask_edge import News, Pool
+    from workbench.graphs.dask_edge import Pool
 
 BATCHES_EACH: Final = 4
 """Parts of a map for each worker: fewer make them wait for the slowest, more cost messages."""
 LOSSES: Final = 2
 """A part that ended so many workers is not tried again."""
-
-
-class Crew(Protocol):
-    """Workers of one kind that wait to be called: `engines.gate.Gate`."""
-
-    count: int
-
-    def fileno(self) -> int:
-        """Return a descriptor that shows an error when the last of them is gone."""
-
-    def open(self) -> None:
-        """Call them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,8 +234,6 @@ class Parts:
     # --- what comes back ---
 
     def _on_news(self, news: News) -> list[Computed | Left]:
-        from workbench.graphs.dask_edge import Broke, Deserted, Done, Lost
-
         match news:
             case Deserted(gpu=gpu):
                 return self._on_deserted(gpu=gpu)

@@ -17,7 +17,7 @@ from workbench.graphs.executable import ExecutableNode, ExecutablePlan, MapCode,
 from workbench.graphs.maps import Collect
 from workbench.graphs.run_crossing import Received
 from workbench.graphs.run_events import Event, recorded
-from workbench.graphs.run_failures import cut_to, tracebacks
+from workbench.graphs.run_failures import CarriedFrame, cut_to, tracebacks
 from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import read_spec
 from workbench.protocol.plan import Plan
@@ -42,7 +42,7 @@ class Outcome:
     values: list[Any] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     error: BaseException | None = None
-    frames: list[dict[str, Any] | None] = field(default_factory=list)
+    frames: list[list[CarriedFrame]] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
 
@@ -155,5 +155,8 @@ def _named_as_in_order(
     assert isinstance(function, FunctionType)
     comprehensions = {Collect.SET: "<setcomp>", Collect.DICT: "<dictcomp>"}
     name = "<module>" if code.shape.loop else comprehensions.get(code.shape.collect, "<listcomp>")
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+    _, *names = function.__code__.co_varnames
+    function.__code__ = function.__code__.replace(
+        co_name=name, co_qualname=name, co_varnames=(".0", *names)
+    )
     return function

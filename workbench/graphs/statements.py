@@ -220,9 +220,7 @@ def _imports(machine: Machine, module: str, node: ast.AST) -> None:
 def _delete(machine: Machine, node: ast.Delete, frame: _Scope) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
-            if frame is None:
-                machine.effects.reads.setdefault(target.id)
-                machine.unbind(target.id)
+            _delete_name(machine, target, frame)
         elif isinstance(target, ast.Subscript):
             base = evaluate(machine, target.value, frame)
             evaluate(machine, target.slice, frame)
@@ -232,6 +230,16 @@ def _delete(machine: Machine, node: ast.Delete, frame: _Scope) -> None:
                 machine.unproven(node, f"deletes an item of {base.kind.value}")
         else:
             machine.unproven(node, f"{short(node)} is not followed")
+
+
+def _delete_name(machine: Machine, target: ast.Name, frame: _Scope) -> None:
+    if frame is not None and target.id in frame.local:
+        return
+    if frame is not None:
+        machine.unproven(target, f"deletes `{target.id}`, which is not its own")
+    elif machine.lookup(target.id, None).kind is Kind.UNKNOWN:
+        machine.unproven(target, f"`{target.id}` may run code of its own when it is deleted")
+    machine.unbind(target.id)
 
 
 def _nothing(machine: Machine, node: ast.stmt, frame: _Scope) -> None:

@@ -5,9 +5,11 @@
     buffers.bin     the client, before Stage      large arrays of inputs.pickle
     lease.json      the agent, at the grant       created exclusively: a lease starts once
     shim.json       the shim, first thing         pid, start time, boot id
+    stop.json       the agent, before it stops    how a stop is to be told: outcome, detail
     output.jsonl    home and shim, appending      one JSON object a line, see below
     result.pickle   the home, atomically          what the cell bound and changed
     ended.json      the shim, atomically          how the job ended
+    dask/           shim, home and workers        where they meet, see `graphs/run_files.py`
 
 Lines of output.jsonl, by `kind`:
     stream          name (stdout|stderr), text
@@ -31,6 +33,7 @@ from typing import Any, Final
 JOB: Final = "job.json"
 LEASE: Final = "lease.json"
 SHIM: Final = "shim.json"
+STOP: Final = "stop.json"
 OUTPUT: Final = "output.jsonl"
 RESULT: Final = "result.pickle"
 ENDED: Final = "ended.json"

@@ -227,11 +227,16 @@ class GrantPush(Message, frozen=True, kw_only=True):
 
 
 class StopPush(Message, frozen=True, kw_only=True):
-    """End this lease's tree. Sent again until it is over."""
+    """End this lease's tree. Sent again until it is over.
+
+    Attributes:
+        outcome: What the job gets, unless it is done before.
+    """
 
     lease: str
     job: str
     reason: str
+    outcome: Literal["cancelled", "timed out"] = "cancelled"
 
 
 # --- client to agent ---------------------------------------------------------------------------
@@ -240,11 +245,13 @@ class StopPush(Message, frozen=True, kw_only=True):
 class OpenSession(Message, frozen=True, kw_only=True):
     """A kernel session begins; it lasts while this connection (or a later one for it) is open.
 
+    Paths and the environment are `text.carried`, since they may be no UTF-8.
+
     Attributes:
         session: 128 random bits in hexadecimal, kept by the kernel process.
         python: The kernel's `sys.executable`.
         env: The kernel's environment.
-        cwd: The kernel's working directory.
+        cwd: The kernel's working directory; empty where it was removed.
         sys_path: The kernel's `sys.path`.
         modules: Installed packages that the notebook has imported.
         kernel_pid: Of the kernel, in the agent's pid namespace.

@@ -15,7 +15,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from workbench.core.errors import BugError
 from workbench.protocol.messages import Message
+from workbench.protocol.text import plain
 from workbench.transport.errors import (
     BadPlace,
     BrokenProtocol,
@@ -114,9 +116,31 @@ class Connection(Generic[Incoming]):
 
 
 def frame_of(identity: int, body: Message) -> bytes:
-    """Return the frame of one message, length first."""
-    payload = _ENCODER.encode((identity, body))
+    """Return the frame of one message, length first; a lone surrogate in it is spelled out.
+
+    Raises:
+        BugError: It holds what no message can, such as a number of more than 64 bits.
+    """
+    try:
+        payload = _ENCODER.encode((identity, body))
+    except UnicodeEncodeError:
+        payload = _ENCODER.encode((identity, _plain(msgspec.to_builtins(body))))
+    except (OverflowError, TypeError, ValueError) as error:
+        raise BugError(f"{type(body).__name__} cannot be sent: {error}") from error
     return _LENGTH.pack(len(payload)) + payload
+
+
+def _plain(value: Any) -> Any:
+    """Return builtins in which every text is UTF-8."""
+    match value:
+        case str():
+            return plain(value)
+        case dict():
+            return {_plain(key): _plain(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case _:
+            return value
 
 
 def _peer_of(writer: asyncio.StreamWriter) -> Peer:

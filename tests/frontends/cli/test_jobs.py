@@ -44,6 +44,35 @@ async def test_an_ended_job_is_shown_with_its_end(place: Place, workbench: Comma
     assert job[:8] not in (await workbench("status")).out
 
 
+async def test_a_name_cannot_steer_the_terminal_of_whoever_looks(
+    place: Place, workbench: CommandLine
+) -> None:
+    await place.start()
+    client, agent = await place.peer(), await place.agent()
+    job = await client.submit(name="\x1b[2Jgone\u202e\n")
+    grant = await agent.grant()
+    await agent.over(grant.lease, LeaseEnding(outcome="failed", detail="E: \x1b]0;title\x07"))
+    for words in (["jobs"], ["jobs", "--json"]):
+        said = await workbench(*words)
+        assert "\x1b" not in said.out
+        assert "\u202e" not in said.out
+        assert "gone" in said.out
+        assert "title" in said.out
+    view = await client.job(job)
+    assert (view.name, view.reason) == ("\\x1b[2Jgone\\u202e\\n", "E: \\x1b]0;title\\x07")
+
+
+async def test_an_empty_id_names_no_job(place: Place, workbench: CommandLine) -> None:
+    await place.start()
+    client, agent = await place.peer(), await place.agent()
+    job = await client.submit()
+    grant = await agent.grant()
+    said = await workbench("cancel", "")
+    assert (said.code, "an empty id names no job" in said.err) == (1, True)
+    assert (await client.job(job)).state == "starting"
+    await agent.over(grant.lease)
+
+
 async def test_a_prefix_that_only_one_job_has_is_enough_to_cancel(
     place: Place, workbench: CommandLine
 ) -> None:

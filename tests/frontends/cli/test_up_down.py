@@ -40,9 +40,12 @@ async def test_up_gives_a_simulated_lab_and_says_so(place: Place, workbench: Com
 async def test_up_refuses_to_simulate_beside_real_devices_or_nonsense(
     place: Place, workbench: CommandLine
 ) -> None:
-    said = await workbench("up", "--simulate", "4 GPUs")
-    assert said.code == 3
-    assert "COUNTxMODEL" in said.err
+    for nonsense in ("4 GPUs", "", "0xA100-SXM4-80GB", "1xnonsense"):
+        said = await workbench("up", "--simulate", nonsense)
+        assert said.code == 1
+        assert "python" not in said.err
+        assert not place.socket.exists()
+    assert "COUNTxMODEL" in (await workbench("up", "--simulate", "")).err
     await place.start()
     said = await workbench("up", "--simulate", "4xA100-SXM4-80GB")
     assert said.code == 1

@@ -33,6 +33,14 @@ def test_every_option_reaches_the_request() -> None:
         ("--gpus -1", "--gpus -1"),
         ("--cpus 0", "--cpus 0"),
         ("--memory banana", "banana"),
+        ("--memory -5GB", "--memory '-5GB' is not a size"),
+        ("--time -5m --detach", "--time '-5m' is not a time"),
+        ("--cpus 99999999999999999999999", "--cpus 99999999999999999999999 is more than any host"),
+        ("--gpus 99999999999999999999999", "--gpus 99999999999999999999999 is more than any host"),
+        ("--memory 99999999999TiB", "more than any host"),
+        ("--gpu-memory 99999999999TiB", "more than any host"),
+        (f"--memory {'9' * 400}", "more than any host"),
+        (f"--time {'9' * 400}d", "more than 10 years"),
         ("--time soon", "soon"),
         ("--device cpu --gpus 1", "contradict"),
         ("--device gpu --gpus 0", "contradict"),
@@ -62,6 +70,7 @@ def test_what_is_misspelt_is_a_usage_error(line: str) -> None:
         ('--cpus 2 f("a b")', "--cpus 2", 'f("a b")'),
         ("--detach --name 'my run' x = f(-1)", "--detach --name 'my run'", "x = f(-1)"),
         ("--cpus=2 -x", "--cpus=2", "-x"),
+        ('--name="my run" f(x)', '--name="my run"', "f(x)"),
     ],
 )
 def test_options_end_where_the_code_begins(line: str, options: str, code: str) -> None:
@@ -73,3 +82,14 @@ def test_help_and_tab_know_every_option() -> None:
     known = [one for action in MAGIC.parser._actions for one in action.option_strings]
     assert known == list(OPTIONS)
     assert all(option in text for option in OPTIONS)
+
+
+@pytest.mark.parametrize("line", ['--name "a b" --cpus "2"', "--name='a b' --cpus=2"])
+def test_quotes_hold_words_together_and_are_not_part_of_them(line: str) -> None:
+    options = parse_options(MAGIC, line)
+    assert (options.name, options.cpus) == ("a b", 2)
+
+
+def test_who_names_the_memory_of_a_gpu_wants_one() -> None:
+    assert parse_options(MAGIC, "--gpu-memory 6GiB").gpus == 1
+    assert parse_options(MAGIC, "--gpu-memory 6GiB --gpus 2").gpus == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,24 @@ def test_bars_lie_where_the_times_say(directory: Path) -> None:
     markup = shown(read(directory, ended())).markup
     assert "<svg x='25.00%' width='25.00%'" in markup
     assert "<svg x='50.00%' width='50.00%'" in markup
+
+
+@pytest.mark.parametrize(
+    ("length_s", "marks"),
+    [
+        (0.0, ["0 s"]),
+        (0.0004, ["0 s"]),
+        (4.0, ["0 s", "1 s", "2 s", "3 s", "4 s"]),
+        (0.9, ["0 s", "0.2 s", "0.4 s", "0.6 s", "0.8 s"]),
+        (3000.0, ["0 s", "500 s", "1000 s", "1500 s", "2000 s", "2500 s", "3000 s"]),
+    ],
+)
+def test_the_axis_has_round_times(directory: Path, length_s: float, marks: list[str]) -> None:
+    write(directory, place("line 2", "home", 0, length_s))
+    words = Markup(
+        shown(read(directory, ended())).markup.partition("<details")[0] + "</figure>"
+    ).words
+    assert [word for word in words if re.fullmatch(r"[0-9.]+ s", word)] == marks
 
 
 def test_text_of_the_user_is_never_markup(directory: Path) -> None:

@@ -45,6 +45,8 @@ def find(jobs: Sequence[JobView], word: str) -> JobView:
     Raises:
         UserError: None does, or several do.
     """
+    if not word:
+        raise UserError("an empty id names no job", next_step="`workbench jobs` lists them")
     found = [job for job in jobs if job.id.startswith(word.lower())]
     live = [job for job in found if job.state != "ended"]
     found = live or found

@@ -7,6 +7,7 @@ import sys
 from typing import Final
 
 from workbench.client import PeerError, UserError, WorkbenchError
+from workbench.protocol.text import visible
 
 REFUSED: Final = 1
 UNREACHABLE: Final = 3
@@ -30,4 +31,5 @@ def report(error: WorkbenchError, *, as_json: bool) -> None:
             )
         )
     else:
-        print(f"workbench: {error}", file=sys.stderr)
+        lines = [visible(line) for line in f"workbench: {error}".splitlines()]
+        print("\n".join(lines), file=sys.stderr)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from workbench.protocol.text import visible
+
 
 def print_json(value: object) -> None:
     """Print a wire struct, or plain data, as indented JSON."""
@@ -13,6 +15,6 @@ def print_json(value: object) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines."""
+    """Print lines; whatever could steer the terminal, such as another user's name, is escaped."""
     for line in lines:
-        print(line)
+        print(visible(line))

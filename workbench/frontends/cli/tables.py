@@ -10,6 +10,7 @@ from typing import Final
 from workbench.protocol.messages import ControllerView, Estimate, JobView, Status
 from workbench.protocol.quantities import format_bytes, format_seconds
 from workbench.protocol.telemetry import DeviceSample, NvmlStatus, Reading, Sample, SampleStatus
+from workbench.protocol.text import visible
 
 WIDTH: Final = 80
 _INDENT: Final = " " * 10
@@ -118,7 +119,7 @@ def _spell(reading: Reading, form: str) -> str:
 def wrapped(first: str, text: str) -> list[str]:
     """Return `text` behind `first`, on as many lines as it needs, the others indented as far."""
     return textwrap.wrap(
-        text,
+        visible(" ".join(text.split())),
         WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),
@@ -127,4 +128,5 @@ def wrapped(first: str, text: str) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
+    text = visible(text)  # Before it is cut: what is escaped becomes longer.
     return text if len(text) <= width else f"{text[: width - 1]}…"

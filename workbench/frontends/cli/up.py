@@ -6,6 +6,7 @@ import argparse
 
 from workbench.client import AgentClient, ControllerClient, UserError
 from workbench.client.controller import start_embedded
+from workbench.client.simulation import check_simulation
 from workbench.frontends.cli.printing import print_json, print_lines
 from workbench.protocol.messages import ControllerView, Status
 from workbench.transport.paths import controller_place
@@ -27,14 +28,15 @@ async def run(options: argparse.Namespace) -> int:
         UserError: Simulated GPUs are asked for and the running controller has none.
         PeerError: Something does not come up.
     """
-    if options.simulate:
+    if options.simulate is not None:
+        check_simulation(options.simulate)
         await _start_simulated(options.simulate)
     client = await ControllerClient.connect()
     try:
         status = await client.status()
     finally:
         await client.close()
-    if options.simulate:
+    if options.simulate is not None:
         _check_simulates(status, options.simulate)
     view = status.controller
     await (await AgentClient.connect()).close()

@@ -8,12 +8,14 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 from workbench.client import Background, KernelSession, WorkbenchError
 from workbench.client.session import Happening, Over, Printed, Seen, Trouble
 from workbench.frontends.magics.publish import Publisher
 from workbench.frontends.magics.status_line import StatusLine, running_text, waiting_text
+from workbench.protocol.job_files import SHIM
 from workbench.protocol.messages import JobView, LeaseEnding
 
 
@@ -27,6 +29,7 @@ class Following:
 
     Args:
         job: The job id.
+        directory: The job's.
         publisher: Shows the job's output.
         line: Shows where the job stands.
     """
@@ -34,6 +37,7 @@ class Following:
     def __init__(
         self,
         job: str,
+        directory: Path,
         *,
         session: KernelSession,
         background: Background,
@@ -41,6 +45,7 @@ class Following:
         line: StatusLine,
     ) -> None:
         self._job = job
+        self._directory = directory
         self._session = session
         self._background = background
         self._publisher = publisher
@@ -48,6 +53,7 @@ class Following:
         self._feed: queue.SimpleQueue[Happening | _Interrupted] = queue.SimpleQueue()
         self._interrupts = 0
         self._has_printed = False
+        self._interrupt_waits = False
         self.view: JobView | None = None
 
     @property
@@ -61,13 +67,12 @@ class Following:
         The first ■ takes a waiting job out of the queue, or interrupts the running statement.
 
         Raises:
-            KeyboardInterrupt: A second ■; the job is told to end and nobody waits for it.
+            KeyboardInterrupt: A second ■: the job goes on, and whoever called must end it.
         """
         self._background.start(self._pump())
         with self._interrupts_into_feed():
             while True:
-                happening = self._feed.get()
-                match happening:
+                match self._next():
                     case Over(ending=ending):
                         return ending
                     case _Interrupted():
@@ -75,17 +80,26 @@ class Following:
                     case Seen(view=view):
                         self.view = view
                         self._show()
+                        self._interrupt_in_time()
                     case Printed(line=line):
                         self._has_printed = True
+                        self._interrupt_in_time()
                         self._publisher.publish(line)
                         if line["kind"] == "progress":
                             self._show()
                     case Trouble(error=error):
                         self._line.show(f"{error.message}; trying again, the job goes on")
 
+    def _next(self) -> Happening | _Interrupted:
+        while True:
+            try:
+                return self._feed.get(timeout=self._line.due_s())
+            except queue.Empty:
+                self._line.catch_up()
+
     def _show(self) -> None:
         view = self.view
-        if view is None:
+        if view is None or self._interrupts:
             return
         if view.state == "queued":
             self._line.show(waiting_text(view))
@@ -94,13 +108,26 @@ class Following:
 
     def _on_interrupt(self) -> None:
         self._interrupts += 1
-        if self._interrupts == 1 and self._runs():
-            self._line.show("interrupted: keeping the statements that finished before")
-            self._background.start(self._session.interrupt(self._job))
-            return
-        self._background.start(self._session.cancel(self._job, "interrupted by its owner"))
         if self._interrupts > 1:
             raise KeyboardInterrupt
+        if self._is_queued():
+            self._background.start(self._session.cancel(self._job, "interrupted by its owner"))
+            return
+        self._line.show("interrupted: keeping the statements that finished before")
+        self._interrupt_waits = True
+        self._interrupt_in_time()
+
+    def _is_queued(self) -> bool:
+        """Whether nobody has begun to start it; its files know before the controller's word."""
+        if self._has_printed or (self._directory / SHIM).exists():
+            return False
+        return self.view is None or self.view.state == "queued"
+
+    def _interrupt_in_time(self) -> None:
+        """Interrupt once there is a process that will hear it: a job may be about to start."""
+        if self._interrupt_waits and self._runs():
+            self._interrupt_waits = False
+            self._background.start(self._session.interrupt(self._job))
 
     def _runs(self) -> bool:
         """Whether the home is up; its output can be here before the controller's word."""

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from IPython.core.magic import Magics, line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from workbench.client import Background, UserError
 from workbench.client import kernel_lease as leases
 from workbench.client.environment import LEASE, own_environment
 from workbench.client.kernel_lease import KernelLease, Wanted
 from workbench.frontends.magics.magics import plain_errors
-from workbench.frontends.magics.options import help_text
+from workbench.frontends.magics.options import help_text, read_arguments
 from workbench.frontends.magics.tables import Shown
-from workbench.protocol.quantities import parse_bytes, parse_seconds
+from workbench.protocol.quantities import check_count, format_seconds, parse_bytes, parse_seconds
 
 CUDA_DEVICE: Final = "/dev/nvidia-uvm"
 """What cuInit opens and holds; reading NVML does not. Source: the driver's own device files."""
@@ -51,7 +51,7 @@ class LeaseMagics(Magics):
         """Lease GPUs for this kernel, from now until it ends: `%gpu-lease 1 --time 2h`."""
         if {"--help", "-h"} & set(line.split()):
             return Shown(help_text(self.gpu_lease))
-        wanted = _wanted(parse_argstring(self.gpu_lease, line))
+        wanted = _wanted(read_arguments(self.gpu_lease, line))
         held = os.environ.get(LEASE)
         if held:
             raise UserError(
@@ -65,7 +65,7 @@ class LeaseMagics(Magics):
             )
         lease = self._run(_lease(wanted))
         os.environ.update(lease.environment)
-        return Shown(f"this kernel holds {_gpus(os.environ)} until it ends or %gpu-release")
+        return Shown(held_text(_gpus(os.environ), wanted.time_limit_s))
 
     @line_magic("gpu-release")
     @plain_errors
@@ -97,6 +97,14 @@ class LeaseMagics(Magics):
             return background.run(work)
         finally:
             background.close()
+
+
+def held_text(gpus: str, time_limit_s: float | None) -> str:
+    """Return what a kernel holds from now on, and what will end that."""
+    text = f"this kernel holds {gpus} until it ends or %gpu-release"
+    if time_limit_s is None:
+        return text
+    return f"{text}; after {format_seconds(time_limit_s)} it is stopped (--time)"
 
 
 def cuda_user(files: Iterable[str]) -> str | None:
@@ -131,10 +139,7 @@ async def _lease(wanted: Wanted) -> KernelLease:
 
 
 def _wanted(given: argparse.Namespace) -> Wanted:
-    if given.gpus < 1:
-        raise UserError(
-            f"%gpu-lease {given.gpus} is below 1", next_step="Give the number of whole GPUs"
-        )
+    check_count(given.gpus, "%gpu-lease", least=1, what="whole GPUs")
     return Wanted(
         name=f"%gpu-lease of pid {os.getpid()}",
         notebook=os.environ.get("JPY_SESSION_NAME"),

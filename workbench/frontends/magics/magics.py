@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 
+from workbench.advice.looks import attributes
 from workbench.client import UserError, WorkbenchError
 from workbench.frontends.magics import tables
 from workbench.frontends.magics.options import (
@@ -30,6 +32,10 @@ def plain_errors(function: Callable[..., Any]) -> Any:
             return function(*arguments, **options)
         except SyntaxError as error:
             raise _shown_syntax_error(arguments[0].shell, error) from None
+        except KeyboardInterrupt as interrupt:
+            if "_render_traceback_" not in attributes(interrupt):
+                interrupt._render_traceback_ = lambda: ["KeyboardInterrupt"]  # type: ignore[attr-defined]
+            raise interrupt from None
         except WorkbenchError as error:
             sentence = f"{type(error).__name__}: {error}"
             error._render_traceback_ = lambda: [sentence]  # type: ignore[attr-defined]
@@ -87,12 +93,12 @@ class WorkbenchMagics(Magics):
         prepared = scheduling.prepare(options, body, head=head, filename=filename)
         if options.dry_run:
             return tables.dry_run(prepared)
-        staged, crossing = scheduling.pack(prepared, options)
+        staged, sent = scheduling.pack(prepared, options)
         scheduling.submit(prepared, staged, options)
         if options.detach:
             scheduling.detached.add(staged.job, frozenset(prepared.cell.names.writes))
-            return scheduling.job(staged.job, crossing)
-        return scheduling.see_through(prepared, staged, crossing)
+            return scheduling.job(staged.job, sent.crossing)
+        return scheduling.see_through(prepared, staged, sent)
 
     @line_magic("gpu-status")
     @plain_errors
@@ -119,28 +125,38 @@ class WorkbenchMagics(Magics):
     @line_magic("gpu-wait")
     @plain_errors
     def gpu_wait(self, line: str) -> str:
-        """Wait until a job of yours has ended: `%gpu-wait ID`; returns how it ended."""
-        return self.scheduling.job(_one_id("%gpu-wait", line)).wait()
+        """Wait until a job of yours has ended: `%gpu-wait ID`; returns how it ended.
+
+        What it bound is not bound here yet: `.result()` of the job does that.
+        """
+        job = self.scheduling.job(_one_id("%gpu-wait", line))
+        outcome = job.wait()
+        if job.has_result:
+            sys.stderr.write(
+                f"gpu-wait: `import workbench; workbench.job({job.id[:8]!r}).result()` binds what "
+                "the job bound, if that was not done yet\n"
+            )
+        return outcome
 
     @line_cell_magic("gpu-plan")
     @plain_errors
     def gpu_plan(self, line: str, cell: str | None = None) -> Any:
         """Show how a cell would be split, and why; runs nothing."""
-        prepared = self._look(line, cell)
+        prepared = self._look("%gpu-plan", line, cell)
         return tables.Shown(plan_text(prepared.plan), plan_html(prepared.plan))
 
     @line_cell_magic("gpu-advise")
     @plain_errors
     def gpu_advise(self, line: str, cell: str | None = None) -> Any:
         """Say whether a cell belongs on the CPU or a GPU, and why; runs nothing."""
-        return tables.advice(self._look(line, cell).advice)
+        return tables.advice(self._look("%gpu-advise", line, cell).advice)
 
-    def _look(self, line: str, cell: str | None) -> Any:
+    def _look(self, magic: str, line: str, cell: str | None) -> Any:
         body = line if cell is None else cell
         if not body.strip():
             raise UserError("there is no code to look at", next_step="Put code below the magic")
         options = parse_options(self.gpu_schedule, "" if cell is None else line)
-        return self.scheduling.prepare(options, body, head="\n", filename="<gpu-plan>")
+        return self.scheduling.prepare(options, body, head="\n", filename=f"<{magic}>")
 
 
 def misplaced_cell_magic(_line: str) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn, get_args
 
 from IPython.core.error import UsageError
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from workbench.client import UserError
 from workbench.protocol.messages import RequestSpec
-from workbench.protocol.quantities import parse_bytes, parse_seconds
+from workbench.protocol.quantities import check_count, parse_bytes, parse_seconds
 
 Priority = Literal["high", "normal", "low"]
 PRIORITIES: Final = get_args(Priority)
@@ -20,9 +21,12 @@ DEVICES: Final = ("auto", "cpu", "gpu")
 SPLITS: Final = ("auto", "none")
 
 _OPTION: Final = re.compile(
-    r"\s*--(?:detach|dry-run)(?!\S)|\s*--[\w-]+(?:=\S*|\s+(?:\"[^\"]*\"|'[^']*'|\S+))"
+    r"\s*--(?:detach|dry-run)(?!\S)|\s*--[\w-]+(?:=|\s+)(?:\"[^\"]*\"|'[^']*'|\S+)"
 )
 """A flag, or an option with its value; what follows the last one is code."""
+
+_NEGATIVE: Final = re.compile(r"-[\d.]")
+_TAKES_VALUE: Final = re.compile(r"--(?!detach$|dry-run$)[\w-]+")
 
 OPTIONS: Final = (
     "--priority",
@@ -65,7 +69,8 @@ class Options:
     """The options of one scheduled cell, checked.
 
     Attributes:
-        gpus: None where the user said nothing; then the advice decides.
+        gpus: None where the user said nothing; then the advice decides. Who names the memory of a
+            GPU wants one.
         cpus: None where the user said nothing; then the plan's width decides.
     """
 
@@ -105,14 +110,11 @@ def parse_options(magic: Any, line: str) -> Options:
         UsageError: An option is unknown or misspelt.
         UserError: A value breaks a rule; the message names value, rule and next step.
     """
-    try:
-        given: argparse.Namespace = parse_argstring(magic, line)
-    except ValueError as error:
-        raise UsageError(f"the options cannot be read: {error}; close every quote") from error
+    given = read_arguments(magic, line)
     _check(given)
     return Options(
         priority=given.priority,
-        gpus=given.gpus,
+        gpus=1 if given.gpus is None and given.gpu_memory else given.gpus,
         cpus=given.cpus,
         gpu_memory_bytes=(
             parse_bytes(given.gpu_memory, "--gpu-memory") if given.gpu_memory else None
@@ -127,11 +129,40 @@ def parse_options(magic: Any, line: str) -> Options:
     )
 
 
+def read_arguments(magic: Any, line: str) -> argparse.Namespace:
+    """Read a magic's line as a shell would: quotes hold words together and are not part of them.
+
+    Args:
+        magic: The decorated magic function.
+        line: What stands behind its name, without code.
+
+    Raises:
+        UsageError: An option is unknown or misspelt, or a quote is open.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"the options cannot be read: {error}; close every quote") from error
+    given: argparse.Namespace = magic.parser.parse_args(_joined(words))
+    return given
+
+
+def _joined(words: list[str]) -> list[str]:
+    """Write `--memory -5GB` as `--memory=-5GB`, which argparse takes for two options."""
+    joined: list[str] = []
+    for word in words:
+        if joined and _NEGATIVE.match(word) and _TAKES_VALUE.fullmatch(joined[-1]):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
 def _check(given: argparse.Namespace) -> None:
-    if given.gpus is not None and given.gpus < 0:
-        _refuse(f"--gpus {given.gpus} is below 0", "Give the number of whole GPUs, 0 for none")
-    if given.cpus is not None and given.cpus < 1:
-        _refuse(f"--cpus {given.cpus} is below 1", "Give the number of cores, at least 1")
+    if given.gpus is not None:
+        check_count(given.gpus, "--gpus", least=0, what="whole GPUs")
+    if given.cpus is not None:
+        check_count(given.cpus, "--cpus", least=1, what="cores")
     if given.device == "cpu" and given.gpus:
         _refuse(
             f"--device cpu and --gpus {given.gpus} contradict each other",

@@ -10,6 +10,29 @@ SHOWN_LIMIT_CHARACTERS: Final = 2**20
 """Of stream text that one cell shows; the rest is in the job's log."""
 
 
+class NotReturned:
+    """Stands for a cell's last value that cannot come back, and shows how the home rendered that.
+
+    It is the cell's value here, so that `_` is not the value of an older cell.
+
+    Args:
+        reason: Why it could not.
+        rendered: The `result` line of the job's output.
+    """
+
+    def __init__(self, reason: str, rendered: dict[str, Any] | None) -> None:
+        self.reason = reason
+        self._rendered = rendered or {"data": {}}
+
+    def __repr__(self) -> str:
+        return f"<the value could not come back: {self.reason}>"
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        data = dict(self._rendered["data"])
+        data["text/plain"] = f"{data.get('text/plain', '')}\n{self!r}".lstrip()
+        return data, self._rendered.get("metadata") or {}
+
+
 class Publisher:
     """Replays lines of output.jsonl in order, each once.
 
@@ -43,13 +66,6 @@ class Publisher:
                 self.result = line
             case "progress":
                 self.done, self.total = line["done"], line["total"]
-
-    def publish_result(self) -> None:
-        """Show the last expression as the home rendered it, where the value itself cannot come."""
-        if self.result is not None:
-            self._shell.display_pub.publish(
-                data=self.result["data"], metadata=self.result.get("metadata") or {}
-            )
 
     def flush(self) -> None:
         """Have everything on its way to the front-end before the cell's reply."""

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Final
 
 import msgspec
 
 from workbench.advice import Advice, advise
-from workbench.boundary import Crossing, pack
+from workbench.advice.looks import module_of
+from workbench.boundary import Crossing
 from workbench.client import Background, Job, JobFailed, KernelSession, Staged
+from workbench.client.job import bind
 from workbench.frontends.magics.detached import Detached
 from workbench.frontends.magics.following import Following
+from workbench.frontends.magics.groups import show_as_rendered
+from workbench.frontends.magics.left_out import Sent, explained, notes, pack_what_can_go
 from workbench.frontends.magics.options import Options
-from workbench.frontends.magics.publish import Publisher
+from workbench.frontends.magics.publish import NotReturned, Publisher
 from workbench.frontends.magics.status_line import StatusLine, units_text
 from workbench.graphs.cell import Cell, parse_cell
+from workbench.graphs.errors import CellRefused
 from workbench.graphs.plan import Plan, make_plan
+from workbench.graphs.screening import shell_call
 from workbench.graphs.show import plan_text
 from workbench.protocol.job_files import OUTPUT, RESULT_NAME, CellSpec, write_spec
-from workbench.protocol.messages import PROTOCOL, LeaseEnding, RequestSpec, Status
+from workbench.protocol.messages import PROTOCOL, JobView, LeaseEnding, RequestSpec, Status
 from workbench.transport.paths import jobs_directory
 
 RESERVE_BYTES: Final = 512 * 2**20
@@ -76,6 +83,7 @@ class Scheduling:
             first_line=head.count("\n") + 1,
             filename=filename,
         )
+        refuse_own_magics(cell)
         status = self.background.run(self.session.prepare())
         plan = make_plan(
             cell, self.shell.user_ns, split=options.split, cores_available=_host_cores(status)
@@ -96,21 +104,24 @@ class Scheduling:
         """Return the lab now."""
         return await (await self.session.controller()).status()
 
-    def pack(self, prepared: Prepared, options: Options) -> tuple[Staged, Crossing]:
+    def pack(self, prepared: Prepared, options: Options) -> tuple[Staged, Sent]:
         """Write the job directory: inputs and specification.
 
         Raises:
             CannotCross: A name that the cell reads cannot leave the kernel.
         """
-        names = self._names_read(prepared.cell)
-        crossing = pack(
-            self.shell.user_ns, names, limit_bytes=room_bytes(prepared.memory_free_bytes)
+        cell = prepared.cell
+        sent = pack_what_can_go(
+            self.shell.user_ns,
+            sorted(name for name in cell.names.reads if name in self.shell.user_ns),
+            self._other_names() if cell.names.opaque else [],
+            limit_bytes=room_bytes(prepared.memory_free_bytes),
         )
-        _tell(crossing.notes)
+        _tell(notes(sent.left_out, cell.names.opaque or ""))
+        _tell(sent.crossing.notes)
         staged = self.session.new_job()
         try:
-            crossing.write(staged.directory)
-            cell = prepared.cell
+            sent.crossing.write(staged.directory)
             spec = CellSpec(
                 protocol=PROTOCOL,
                 job=staged.job,
@@ -128,7 +139,7 @@ class Scheduling:
         except BaseException:
             staged.remove()
             raise
-        return staged, crossing
+        return staged, sent
 
     def submit(self, prepared: Prepared, staged: Staged, options: Options) -> None:
         """Queue a packed cell; on an error its directory is gone."""
@@ -152,9 +163,10 @@ class Scheduling:
             namespace=self.shell.user_ns,
             crossing=crossing,
             on_bound=self.detached.bound,
+            on_error=functools.partial(show_as_rendered, self.shell),
         )
 
-    def see_through(self, prepared: Prepared, staged: Staged, crossing: Crossing) -> Any:
+    def see_through(self, prepared: Prepared, staged: Staged, sent: Sent) -> Any:
         """Follow a queued cell to its end, bind what it bound, and return its last value.
 
         Raises:
@@ -163,50 +175,60 @@ class Scheduling:
         """
         line = StatusLine(plan_text(prepared.plan) if len(prepared.plan.nodes) > 1 else "")
         publisher = Publisher(self.shell, staged.directory / OUTPUT)
+        job = self.job(staged.job, sent.crossing)
         following = Following(
             staged.job,
+            staged.directory,
             session=self.session,
             background=self.background,
             publisher=publisher,
             line=line,
         )
-        ending = following.run()
-        job = self.job(staged.job, crossing)
         try:
-            return self._bind(job, publisher, was_interrupted=following.was_interrupted)
+            ending = following.run()
+        except BaseException:
+            job.abandon()
+            line.end("interrupted, and not waited for")
+            raise
+        try:
+            return self._bind(
+                job, publisher, sent.left_out, was_interrupted=following.was_interrupted
+            )
         finally:
-            where = units_text(following.view) if following.view else ""
-            line.show(_last_words(ending, where))
+            line.end(last_words(ending, following.view))
             publisher.flush()
             job.drop_data()
 
-    def _bind(self, job: Job, publisher: Publisher, *, was_interrupted: bool) -> Any:
+    def _bind(
+        self,
+        job: Job,
+        publisher: Publisher,
+        left_out: Mapping[str, str],
+        *,
+        was_interrupted: bool,
+    ) -> Any:
         try:
             changes = job.changes()
         except JobFailed:
             if was_interrupted:
                 raise KeyboardInterrupt from None
             raise
-        changes.commit(self.shell.user_ns)
+        _tell(bind(changes, self.shell.user_ns))
         value = self.shell.user_ns.pop(RESULT_NAME, None)
         if changes.error is not None:
-            raise changes.error.as_exception()
-        _tell(changes.notes)
-        for name, reason in changes.not_returned.items():
-            if name != RESULT_NAME:
-                sys.stderr.write(f"gpu-schedule: {name} could not come back: {reason}\n")
-        if value is None:
-            publisher.publish_result()
+            error = explained(changes.error, left_out).as_exception()
+            show_as_rendered(self.shell, error)
+            raise error
+        if (reason := changes.not_returned.get(RESULT_NAME)) is not None:
+            return NotReturned(reason, publisher.result)
         return value
 
-    def _names_read(self, cell: Cell) -> list[str]:
-        namespace = self.shell.user_ns
-        if cell.names.opaque is None:
-            return sorted(name for name in cell.names.reads if name in namespace)
+    def _other_names(self) -> list[str]:
+        """Return the notebook's names, without those that IPython put there."""
         hidden = self.shell.user_ns_hidden
         return sorted(
             name
-            for name, value in namespace.items()
+            for name, value in self.shell.user_ns.items()
             if name not in SHELL_NAMES
             and not name.startswith("_")
             and hidden.get(name, _MISSING) is not value
@@ -238,9 +260,7 @@ def imported_modules(namespace: Mapping[str, Any]) -> list[str]:
     """Return the modules that a notebook's names come from: what a warm process should import."""
     found: set[str] = set()
     for value in list(namespace.values()):
-        name = value.__name__ if isinstance(value, ModuleType) else type(value).__module__
-        origin = getattr(value, "__module__", None)
-        found.update(one for one in (name, origin) if isinstance(one, str))
+        found |= {module_of(value), module_of(type(value))}
     return sorted(name for name in found if name in sys.modules and name != "__main__")
 
 
@@ -269,11 +289,32 @@ def _request(options: Options, plan: Plan, advice: Advice, status: Status) -> Re
     return options.request(gpus=gpus, cores=cores)
 
 
-def _last_words(ending: LeaseEnding, where: str) -> str:
-    place = f" on {where}" if where else ""
+def last_words(ending: LeaseEnding, view: JobView | None) -> str:
+    """Return how a cell ended, and on what: nowhere where it never ran."""
+    ran = view is not None and view.started_unix_s is not None
+    place = f" on {units_text(view)}" if view is not None and ran else ""
     if ending.outcome == "done":
         return f"ran{place}"
     return f"{ending.outcome}{place}" + (f": {ending.detail}" if ending.detail else "")
+
+
+def refuse_own_magics(cell: Cell) -> None:
+    """Refuse `%gpu-jobs` and the like in a cell: its home is no notebook and schedules nothing.
+
+    Raises:
+        CellRefused: Names the line and the magic.
+    """
+    for node in ast.walk(cell.tree):
+        call = shell_call(node)
+        if call is None or call[0] not in {"run_line_magic", "run_cell_magic"} or not call[1]:
+            continue
+        magic = call[1][0].lstrip("%")
+        if magic.startswith("gpu-"):
+            raise CellRefused(
+                f"line {getattr(node, 'lineno', '?')}: %{magic} works in the notebook, not inside "
+                "a scheduled cell",
+                next_step=f"Run %{magic} in a cell of its own",
+            )
 
 
 def whole_cell(shell: Any, line: str, body: str) -> tuple[str, str]:

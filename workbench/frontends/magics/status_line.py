@@ -3,43 +3,72 @@
 from __future__ import annotations
 
 import html
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, Final
 
 from workbench.protocol.messages import JobView
 from workbench.protocol.quantities import format_seconds
+
+PAUSE_S: Final = 0.2
+"""Between two updates; each one is a message that every front-end redraws."""
 
 
 class StatusLine:
     """One display that changes; its last state has no times, so that notebooks compare equal.
 
     Args:
-        plan_text: The plan in plain text, folded under the line; empty for none.
+        plan_text: The plan in plain text, folded under the first line and the last; empty for none.
+        clock: Tells seconds.
     """
 
-    def __init__(self, plan_text: str) -> None:
+    def __init__(self, plan_text: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._plan_text = plan_text
+        self._clock = clock
         self._handle: Any = None
         self._shown = ""
+        self._waiting = ""
+        self._free_s = 0.0
 
     def show(self, text: str) -> None:
-        """Replace the line's text."""
-        if text == self._shown:
-            return
+        """Replace the line's text, or have it wait for its turn: see `due_s`."""
+        self._waiting = text
+        if self.due_s() == 0:
+            self.catch_up()
+
+    def due_s(self) -> float | None:
+        """Return in how many seconds `catch_up` has something to show; None for nothing."""
+        if self._waiting in {"", self._shown}:
+            return None
+        return max(0.0, self._free_s - self._clock())
+
+    def catch_up(self) -> None:
+        """Show the text that has waited."""
+        if self._waiting not in {"", self._shown}:
+            self._publish(self._waiting, self._plan_text if self._handle is None else "")
+
+    def end(self, text: str) -> None:
+        """Show the last text at once, with the plan."""
+        self._publish(text, self._plan_text)
+
+    def _publish(self, text: str, plan_text: str) -> None:
         from IPython.display import display
 
-        self._shown = text
-        bundle = {"text/plain": f"gpu-schedule: {text}", "text/html": self._html(text)}
+        self._shown = self._waiting = text
+        self._free_s = self._clock() + PAUSE_S
+        bundle = {"text/plain": f"gpu-schedule: {text}", "text/html": _html(text, plan_text)}
         if self._handle is None:
             self._handle = display(bundle, raw=True, display_id=True)
         else:
             self._handle.update(bundle, raw=True)
 
-    def _html(self, text: str) -> str:
-        head = f"<span style='opacity:.75'>gpu-schedule:</span> {html.escape(text)}"
-        if not self._plan_text:
-            return f"<div>{head}</div>"
-        plan = f"<pre style='margin:.3em 0 0 1em'>{html.escape(self._plan_text)}</pre>"
-        return f"<details><summary>{head}</summary>{plan}</details>"
+
+def _html(text: str, plan_text: str) -> str:
+    head = f"<span style='opacity:.75'>gpu-schedule:</span> {html.escape(text)}"
+    if not plan_text:
+        return f"<div>{head}</div>"
+    plan = f"<pre style='margin:.3em 0 0 1em'>{html.escape(plan_text)}</pre>"
+    return f"<details><summary>{head}</summary>{plan}</details>"
 
 
 def waiting_text(view: JobView) -> str:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from workbench.frontends.magics.schedule import Prepared
 
 TABLE: Final = (
-    "border-collapse:collapse;font-size:90%;margin:.3em 0;color:inherit;background:transparent"
+    "border-collapse:collapse;table-layout:auto;font-size:90%;margin:.3em 0;color:inherit;"
+    "background:transparent"
 )
 CELL: Final = (
     "text-align:left;vertical-align:top;padding:.15em 1em .15em 0;color:inherit;"

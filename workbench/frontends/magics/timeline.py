@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ from workbench.protocol.quantities import format_seconds
 
 _MINUTE_S: Final = 60
 _BAR_PX: Final = 20
-_TICKS: Final = 4
+_TICKS: Final = 6
+"""At most so many steps on the axis."""
+_SHORTEST_STEP_S: Final = 0.001
+_NEAR_THE_END_PCT: Final = 95
 _FILLS: Final = ("#2f6fb5", "#a8552a", "#2c7d57", "#7d4aa8", "#8a6400", "#a83a5c")
 """White text can be read on each, and each stands out from white and from near black."""
 _NUMBER: Final = re.compile(r"(\d+)")
@@ -249,15 +253,23 @@ def _bar(span: Span, timeline: Timeline, fill: str) -> str:
 
 
 def _axis(timeline: Timeline) -> str:
+    step_s = _step_s(timeline.length_s / _TICKS)
     marks = []
-    for tick in range(_TICKS + 1):
-        anchor = "start" if tick == 0 else "end" if tick == _TICKS else "middle"
+    for tick in range(int(timeline.length_s / step_s) + 1):
+        left = _percent(tick * step_s, timeline)
+        anchor = "start" if tick == 0 else "end" if left > _NEAR_THE_END_PCT else "middle"
         marks.append(
-            f"<text x='{100 * tick / _TICKS:g}%' y='13' text-anchor='{anchor}' fill='currentColor' "
-            f"opacity='.75'>{_seconds(timeline.length_s * tick / _TICKS)}</text>"
+            f"<text x='{left:.2f}%' y='13' text-anchor='{anchor}' fill='currentColor' "
+            f"opacity='.75'>{tick * step_s:g} s</text>"
         )
     return _svg("".join(marks))
 
 
+def _step_s(least_s: float) -> float:
+    """Return the next of 1, 2, 5, 10, 20, … and 0.5, 0.2, 0.1, … that is not below `least_s`."""
+    power = 10.0 ** math.floor(math.log10(max(least_s, _SHORTEST_STEP_S)))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least_s)
+
+
 def _percent(seconds: float, timeline: Timeline) -> float:
-    return 100 * seconds / timeline.length_s if timeline.length_s > 0 else 100.0
+    return 100 * seconds / timeline.length_s if timeline.length_s > 0 else 0.0
