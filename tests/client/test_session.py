@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.client import KernelSession
-from workbench.client.session import Over, Printed
+from workbench.client.session import Over, Printed, _directory
 from workbench.protocol.job_files import ENDED, OUTPUT, write_json
 from workbench.protocol.messages import Advanced, JobOver, LeaseEnding, Status
 from workbench.transport.paths import jobs_directory
@@ -59,3 +59,13 @@ async def test_a_lost_word_that_the_job_is_over_does_not_hang_the_cell(
         Printed(line={"kind": "clear", "wait": True}),
         Over(ending=LeaseEnding(outcome="failed", detail="NameError: x")),
     ]
+
+
+def test_a_working_directory_that_was_removed_is_an_empty_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    assert _directory() == str(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert _directory() == ""

@@ -200,7 +200,10 @@ def test_a_running_kernel_leases_in_place_and_gives_back(
     run = notebook.run("%gpu-lease 1 --time 2h --gpu-memory 6GiB")
     assert run.ok, run.error
     view = labs.running()
-    assert run.result == f"this kernel holds {nvml_stub.uuids[0]} until it ends or %gpu-release"
+    assert run.result == (
+        f"this kernel holds {nvml_stub.uuids[0]} until it ends or %gpu-release; "
+        "after 2 h it is stopped (--time)"
+    )
     assert view.request.time_limit_s == 7200
     asked = "import os, workbench; (os.environ.get('CUDA_VISIBLE_DEVICES'), workbench.device())"
     assert notebook.run(asked).result == f"('{nvml_stub.uuids[0]}', 'cuda:0')"
