@@ -19,7 +19,7 @@ LIMIT_S = 20.0
 async def until(condition: Callable[[], Any], what: str = "") -> Any:
     """Wait until `condition` holds and return what it gave."""
     async with asyncio.timeout(LIMIT_S):
-        while not (value := condition()):  # noqa: ASYNC110  (other processes send no events)
+        while not (value := condition()):
             await asyncio.sleep(0.005)
         return value
 

@@ -80,7 +80,7 @@ def run_all(page: LabPage) -> None:
                 one => one.executionCount !== null && one.executionState === 'idle'
             );
         }}""",
-        timeout=100_000,
+        timeout=180_000,
         polling=200,
     )
 

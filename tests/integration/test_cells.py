@@ -285,3 +285,64 @@ def test_a_deleted_name_is_deleted(notebook: Notebook, cell: str, left: str) -> 
     run = notebook.run(f"%%gpu-schedule\n{cell}")
     assert run.ok, run.error
     assert notebook.run("'gone' in globals()").result == left
+
+
+SETTINGS = {
+    "decimal": (
+        "import decimal\ndecimal.getcontext().prec = 5",
+        "decimal.getcontext().prec = 7 if str(decimal.Decimal(1) / 3) == '0.33333' else 0",
+        "decimal.getcontext().prec",
+        "7",
+    ),
+    "numpy's errors": (
+        "import numpy as np\nold = np.seterr(divide='raise')",
+        "try:\n    np.ones(1) / 0\nexcept FloatingPointError:\n    old = np.seterr(over='raise')",
+        "(np.geterr()['divide'], np.geterr()['over'], np.seterr(**old) and None)[:2]",
+        "('raise', 'raise')",
+    ),
+    "torch's default dtype": (
+        "import torch\ntorch.set_default_dtype(torch.float64)",
+        "kind = str(torch.ones(1).dtype)\ntorch.set_default_dtype(torch.float32)",
+        "(kind, torch.get_default_dtype())",
+        "('torch.float64', torch.float32)",
+    ),
+    "recursion limit": (
+        "import sys\nold_limit = sys.getrecursionlimit()\nsys.setrecursionlimit(2345)",
+        "seen = sys.getrecursionlimit()\nsys.setrecursionlimit(old_limit)",
+        "(seen, sys.getrecursionlimit() == old_limit)",
+        "(2345, True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SETTINGS)
+def test_settings_of_the_process_travel_both_ways(notebook: Notebook, what: str) -> None:
+    before, cell, asked, answer = SETTINGS[what]
+    assert notebook.run(before).ok
+    run = notebook.run(f"%%gpu-schedule\n{cell}")
+    assert run.ok, run.error
+    assert notebook.run(asked).result == answer
+
+
+def test_what_the_notebook_logs_is_logged_in_the_cell(notebook: Notebook) -> None:
+    made = notebook.run(
+        "import logging\nlogging.basicConfig(level=logging.INFO, format='%(message)s!', force=True)"
+    )
+    assert made.ok, made.error
+    run = notebook.run("%%gpu-schedule\nlogging.getLogger('mine').info('logged')")
+    assert run.ok, run.error
+    assert "logged!\n" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "class Odd(dict):\n    __getattr__ = dict.__getitem__\nodd = Odd(a=1)",
+        "class Odd:\n    def __getattr__(self, name): raise RuntimeError(name)\nodd = Odd()",
+        "from unittest.mock import MagicMock\nodd = 1",
+    ],
+)
+def test_odd_objects_are_looked_at_without_running_their_code(notebook: Notebook, odd: str) -> None:
+    assert notebook.run(odd).ok
+    run = notebook.run("%%gpu-schedule\nkind = type(odd).__name__\neval('1')")
+    assert run.ok, run.error

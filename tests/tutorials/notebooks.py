@@ -7,7 +7,6 @@ of a tutorial or of what it shows, and look at the difference.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +15,10 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from tests.integration.lab import Lab, lab
+
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "tutorials").glob("[0-9][0-9]_*.ipynb"))
-
-sys.path.insert(0, str(ROOT))
-
-from tests.integration.lab import Lab, lab  # noqa: E402  (needs the path)
 
 CELL_TIMEOUT_S = 120
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import gc
 import json
@@ -187,11 +188,23 @@ def _run_statements(scene: Scene, cell: Cell) -> None:
         steps = _steps(scene, cell)
         with contextlib.closing(asyncio.new_event_loop()) as loop:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(_run_in_loop(shell, cell, steps))
+            context = contextvars.copy_context()
+            task = loop.create_task(_run_in_loop(shell, cell, steps), context=context)
+            try:
+                loop.run_until_complete(task)
+            finally:
+                _keep(context)
     finally:
         if scene.pool is not None:
             scene.pool.close()
         shell.events.trigger("post_execute")  # Figures that are still open are shown here.
+
+
+def _keep(context: contextvars.Context) -> None:
+    """Take over what the cell set for its context, numpy's error handling for one."""
+    for variable, value in context.items():
+        if variable.get(None) is not value:
+            variable.set(value)
 
 
 def _steps(scene: Scene, cell: Cell) -> Iterator[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import MethodType
 from typing import Any, Final
 
 from workbench.boundary.errors import CannotCross, Refused
@@ -156,8 +157,9 @@ def _dump_names(
 
 def _is_the_shells(name: str, value: Any) -> bool:
     """Returns whether a name is one that every home has of its own."""
-    owner = type(getattr(value, "__self__", value)).__module__.partition(".")[0]
-    is_own = name in _SHELL_NAMES and owner in _SHELL_PACKAGES
+    owner = value.__self__ if type(value) is MethodType else value
+    package = type(owner).__module__.partition(".")[0]
+    is_own = name in _SHELL_NAMES and package in _SHELL_PACKAGES
     return is_own or name in _MODULE_ATTRIBUTES
 
 

@@ -1,4 +1,4 @@
-"""What a process has beside its names: random state, directory, environment, import path, filters.
+"""What a process has beside its names: random state, directory, environment, settings.
 
 It is carried as plain values. Only what changed is set on the other side.
 """
@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from workbench.boundary import library_settings as settings
 
 _LEASE_OWN: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES")
 _LEASE_PREFIX: Final = "GPU_WORKBENCH_"
@@ -151,4 +153,11 @@ _PARTS: Final = {
     "random": _Part(library="random", read=_read_random, set=_set_random),
     "numpy": _Part(library="numpy", read=_read_numpy, set=_set_numpy),
     "torch": _Part(library="torch", read=_read_torch, set=_set_torch),
+    "recursion limit": _Part(
+        library="sys", read=sys.getrecursionlimit, set=settings.set_recursion_limit
+    ),
+    "decimal": _Part(library="decimal", read=settings.read_decimal, set=settings.set_decimal),
+    "numpy settings": _Part(library="numpy", read=settings.read_numpy, set=settings.set_numpy),
+    "torch settings": _Part(library="torch", read=settings.read_torch, set=settings.set_torch),
+    "logging": _Part(library="logging", read=settings.read_logging, set=settings.set_logging),
 }

@@ -71,7 +71,8 @@ def refusal_of(cls: Any, *, outbound: bool) -> Callable[[Any], NoReturn] | None:
             "lies on a GPU, which the kernel of a scheduled cell never touches",
             "Copy it to the host in the cell: .get(), .to_pandas() or the like",
         )
-    if outbound and hasattr(cls, "__next__") and core not in _ITERATES_IN_SIGHT:
+    iterates = any("__next__" in vars(base) for base in cls.__mro__)
+    if outbound and iterates and core not in _ITERATES_IN_SIGHT:
         return _refuse("is an iterator: how far it has got could not be told back", _KEEP_ITEMS)
     return None
 
