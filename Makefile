@@ -12,7 +12,7 @@ PINS := --constraint requirements/lock.txt --constraint requirements/toolchain.t
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PINS)
 UV := $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python $(PINS)
 BUILT := workbench/frontends/server/labextension
-NOTEBOOK := $(firstword $(wildcard tutorials/01_first_schedule.ipynb) tutorials/00_plain_example.ipynb)
+NOTEBOOK := tutorials/01_first_schedule.ipynb
 # Each file that changes what npm builds.
 LABEXTENSION := $(shell find labextension \( -name node_modules -o -path labextension/lib \
 	-o -path labextension/tests \) -prune -o -type f -not -name '*.tsbuildinfo' -print)

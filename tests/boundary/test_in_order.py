@@ -81,7 +81,10 @@ CASES = {
     ),
     "a_list_that_shrinks": ("a = list(range(100))", "del a[10:90]\na.insert(0, -1)\na.sort()"),
     "a_list_that_is_reversed": ("a = list(range(9))", "a.reverse()"),
-    "a_dict_that_changes_order": ("d = {'a': 1, 'b': 2}", "d['a'] = d.pop('a')\nd['c'] = 3"),
+    "a_dict_that_changes_order": (
+        "d = {'a': 1, 'b': 1}\ne = {'a': 1}",
+        "d['a'] = d.pop('a')\ne['c'] = 3",
+    ),
     "a_dict_that_only_grows": ("d = {'a': 1, 'b': 2}", "d['b'] = 3\nd['c'] = d"),
     "sets": ("s = {1, 2}\nt = s", "s.discard(1)\ns.add((3,))"),
     "a_frozenset_of_objects": ("class C: pass\nc = C()\ns = frozenset([c])", "y = c in s\nc.x = s"),

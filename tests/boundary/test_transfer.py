@@ -81,6 +81,17 @@ def test_a_hidden_change_that_cannot_be_written_back_is_told(notebook: Notebook)
     assert notebook.world.names["x"] == 2
 
 
+def test_what_functions_bind_comes_back_unasked(notebook: Notebook) -> None:
+    notebook.start(
+        "count = 0\nold = 1\nnone = None\n"
+        "def f():\n    global count, new, old, none\n    count += 1\n    new = 5\n    del old, none"
+    )
+    changes = notebook.cross("f()", name_nothing=True)
+    assert (changes.names, changes.deleted) == (["count", "new"], ["old", "none"])
+    assert (notebook.world.names["count"], notebook.world.names["new"]) == (1, 5)
+    assert notebook.world.names.keys().isdisjoint({"old", "none"})
+
+
 def test_an_error_comes_back_with_its_traceback(notebook: Notebook) -> None:
     notebook.start("xs = []")
     changes = notebook.cross("xs.append(1)\nclass Odd(ValueError): pass\nraise Odd('no', 5)")
@@ -267,7 +278,8 @@ def test_what_the_cell_did_not_change_is_not_set(notebook: Notebook) -> None:
 
 def test_only_what_changed_comes_back(notebook: Notebook) -> None:
     notebook.start(
-        "import numpy as np\nbig = np.zeros(1 << 17)\nxs = list(range(100_000))\nd = dict.fromkeys(xs)"
+        "import numpy as np\nbig = np.zeros(1 << 20)\nviews = [big[1:], big[2:]]\n"
+        "xs = list(range(100_000))\nd = dict.fromkeys(xs)"
     )
-    notebook.cross("xs.append(1)\nd['new'] = big\nxs[50] = None")
+    notebook.cross("xs.append(1)\nd['new'] = big\nxs[50_000] = None\nviews[0][5] = 1")
     assert (notebook.directory / "result.pickle").stat().st_size < 1_500_000

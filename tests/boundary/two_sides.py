@@ -30,10 +30,12 @@ class FarSide:
             text=True,
         )
 
-    def run(self, directory: Path, cell: str) -> None:
+    def run(self, directory: Path, cell: str, *, name_nothing: bool = False) -> None:
+        """Runs a cell; with `name_nothing` the home does not say what it bound."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"directory": str(directory), "cell": cell}) + "\n")
+        request = {"directory": str(directory), "cell": cell, "name_nothing": name_nothing}
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         problem = json.loads(self._process.stdout.readline())
         assert not problem, problem
@@ -97,13 +99,15 @@ class Notebook:
         assert self.world.error is None, self.world.error
         self.world.hold()
 
-    def cross(self, cell: str, names: Iterable[str] | None = None) -> Changes:
+    def cross(
+        self, cell: str, names: Iterable[str] | None = None, *, name_nothing: bool = False
+    ) -> Changes:
         """Runs a cell elsewhere, commits what comes back, and returns it."""
         with self.world.active():
             reads = names_in(cell) if names is None else names
             self.crossing = pack(self.world.names, reads)
             self.crossing.write(self.directory)
-            self.far_side.run(self.directory, cell)
+            self.far_side.run(self.directory, cell, name_nothing=name_nothing)
             changes = stage(self.crossing, self.directory)
             changes.commit(self.world.names)
         if changes.error is not None:

@@ -126,7 +126,7 @@ def test_a_part_whose_worker_is_killed_is_run_again(stage: Stage) -> None:
     assert seen(planned) == seen(in_order)
     assert planned["killed"] == 1
     (told,) = lines(planned, "progress")
-    assert told["what"].startswith("line 3, items 3 to 3 again: worker-")
+    assert told["what"].startswith("line 3, item 3 again: worker-")
 
 
 def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
@@ -134,7 +134,7 @@ def test_a_part_that_kills_two_workers_fails_in_its_turn(stage: Stage) -> None:
     assert planned["killed"] == 2
     (error,) = planned["error"]["chain"]
     assert error["type"] == "WorkerLost"
-    assert "line 3, items 3 to 3" in error["text"]
+    assert "line 3, item 3" in error["text"]
     assert planned["names"]["out"] == "list [0, 1999000]"
     assert planned["names"]["x"] == "int 2"
     assert "after" not in planned["names"]

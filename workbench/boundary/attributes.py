@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from workbench.boundary.classes import class_attributes
 from workbench.boundary.containers import Facet
-from workbench.boundary.functions import make_cell
 from workbench.boundary.kinds import is_importable, slot_names
 
-_ABSENT: Final = make_cell()  # Never an attribute's value.
+_ABSENT: Final = object()  # Never an attribute's value.
 _OF_FUNCTIONS: Final = (
     "__code__",
     "__defaults__",

@@ -1,8 +1,8 @@
 """Functions of the notebook: they cross without a copy of their globals.
 
 The namespace itself is known to both sides, so on the other side a function reads and binds the
-names that are there. A cell (a variable shared by closures) crosses once, first empty and then
-filled, since it can hold the very function that closes over it.
+names that are there. A cell (a variable that closures share) crosses once; it is made empty and
+filled after it can be referred to, since it can hold the very function that closes over it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ _ATTRIBUTES: Final = (
     "__name__",
     "__qualname__",
 )
-_NO_CONTENT: Final = object()
 _READS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL"})
 _BINDS: Final = frozenset({"STORE_GLOBAL"})
 
 
 class FunctionReducer:
-    """Reduces functions, cells and code for one pickler.
+    """Reduces functions for one pickler, and learns which names they need.
 
     Attributes:
         reads: Names of the notebook that the functions read, in the order they were met.
@@ -41,7 +40,6 @@ class FunctionReducer:
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
-        self._cells: dict[int, types.CellType] = {}
         self.reads: dict[str, None] = {}
         self.binds: dict[str, None] = {}
 
@@ -53,68 +51,45 @@ class FunctionReducer:
             reads, binds = _global_names(function.__code__)
             self.reads.update(dict.fromkeys(reads))
             self.binds.update(dict.fromkeys(binds))
-        cells = function.__closure__ or ()
-        new_cells = [cell for cell in cells if id(cell) not in self._cells]
-        self._cells.update((id(cell), cell) for cell in new_cells)
-        contents = [(cell, _content(cell)) for cell in new_cells]
-        state = (
-            function.__dict__,
-            {name: getattr(function, name) for name in _ATTRIBUTES},
-            [(cell, content) for cell, content in contents if content is not _NO_CONTENT],
-        )
-        args = (function.__code__, _globals_token(function), cells)
+        args = (function.__code__, _globals_token(function), function.__closure__)
+        state = function.__dict__, {name: getattr(function, name) for name in _ATTRIBUTES}
         return make_function, args, state, None, None, set_function
 
-    def cell(self, cell: types.CellType) -> Any:
-        """Reduces a variable that closures share; what led here may fill it."""
-        if id(cell) in self._cells:
-            return make_cell, ()  # The function that led here fills it.
-        self._cells[id(cell)] = cell
-        content = _content(cell)
-        if content is _NO_CONTENT:
-            return make_cell, ()
-        return make_cell, (), (content,), None, None, set_cell
 
-    def code(self, code: types.CodeType) -> Any:
-        """Reduces code as it is, line numbers and file name included."""
-        return marshal.loads, (marshal.dumps(code),)
+def reduce_cell(cell: types.CellType) -> Any:
+    """Reduces a variable that closures share."""
+    try:
+        return types.CellType, (), (cell.cell_contents,), None, None, set_cell
+    except ValueError:  # It is empty: what it is named after was not bound yet.
+        return types.CellType, ()
+
+
+def reduce_code(code: types.CodeType) -> Any:
+    """Reduces code as it is, line numbers and file name included."""
+    return marshal.loads, (marshal.dumps(code),)
 
 
 def make_function(
     code: types.CodeType,
     holder: types.ModuleType | dict[str, Any],
-    cells: tuple[types.CellType, ...],
+    cells: tuple[types.CellType, ...] | None,
 ) -> types.FunctionType:
     """Returns a function without its attributes, whose globals are a module's or a dict itself."""
     namespace = vars(holder) if isinstance(holder, types.ModuleType) else holder
-    return types.FunctionType(code, namespace, None, None, cells or None)
+    return types.FunctionType(code, namespace, None, None, cells)
 
 
 def set_function(function: types.FunctionType, state: tuple[Any, ...]) -> None:
-    """Gives a function its attributes, and the cells it brought their contents."""
-    own, attributes, contents = state
+    """Gives a function its attributes."""
+    own, attributes = state
     function.__dict__ = own
     for name, value in attributes.items():
         setattr(function, name, value)
-    for cell, content in contents:
-        cell.cell_contents = content
-
-
-def make_cell() -> types.CellType:
-    """Returns an empty cell."""
-    return types.CellType()
 
 
 def set_cell(cell: types.CellType, state: tuple[Any]) -> None:
     """Fills a cell."""
     (cell.cell_contents,) = state
-
-
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # It is empty: what it is named after was not bound yet.
-        return _NO_CONTENT
 
 
 def _globals_token(function: types.FunctionType) -> Any:

@@ -19,7 +19,7 @@ from cloudpickle import cloudpickle
 
 from workbench.boundary.classes import reduce_class
 from workbench.boundary.errors import Refused
-from workbench.boundary.functions import FunctionReducer
+from workbench.boundary.functions import FunctionReducer, reduce_cell, reduce_code
 from workbench.boundary.instances import reduce_exception, reduce_instance
 from workbench.boundary.kinds import is_importable, is_importable_module, is_plain
 from workbench.boundary.libraries import Run, loaded_libraries
@@ -81,8 +81,8 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self.temporary: dict[int, Any] = {}
         self._reduce_by_type: dict[type, Reduce] = {
             types.FunctionType: self.functions.function,
-            types.CellType: self.functions.cell,
-            types.CodeType: self.functions.code,
+            types.CellType: reduce_cell,
+            types.CodeType: reduce_code,
             types.ModuleType: _reduce_module,
             functools.cached_property: _reduce_cached_property,
             _LRU_CACHE: self._reduce_lru_cache,

@@ -94,7 +94,11 @@ class _Part:
 
     def __str__(self) -> str:
         line = f"line {self.node.node.first_line}"
-        return f"{line}, items {self.start + 1} to {self.stop}" if self.node.is_map else line
+        if not self.node.is_map:
+            return line
+        if self.stop == self.start + 1:
+            return f"{line}, item {self.stop}"
+        return f"{line}, items {self.start + 1} to {self.stop}"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from workbench.frontends.magics.options import (
     schedule_arguments,
     split_line,
 )
-from workbench.frontends.magics.schedule import Scheduling, whole_cell
+from workbench.frontends.magics.schedule import Scheduling, running_number, whole_cell
 from workbench.graphs.show import plan_html, plan_text
 
 
@@ -88,7 +88,7 @@ class WorkbenchMagics(Magics):
         options = parse_options(self.gpu_schedule, spelt)
         body = code if cell is None else cell
         whole, head = whole_cell(self.shell, line, body)
-        filename = self.shell.compile.get_code_name(whole, body, self.shell.execution_count)
+        filename = self.shell.compile.get_code_name(whole, body, running_number(self.shell))
         scheduling = self.scheduling
         prepared = scheduling.prepare(options, body, head=head, filename=filename)
         if options.dry_run:

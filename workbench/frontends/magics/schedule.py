@@ -131,7 +131,7 @@ class Scheduling:
                 head=prepared.head,
                 filename=cell.filename,
                 first_line=cell.first_line,
-                execution_count=self.shell.execution_count,
+                execution_count=running_number(self.shell),
                 split=options.split,
                 plan=msgspec.to_builtins(prepared.plan),
             )
@@ -147,7 +147,7 @@ class Scheduling:
             self.session.submit(
                 staged,
                 prepared.request,
-                name=options.name or f"In[{self.shell.execution_count}]",
+                name=options.name or f"In[{running_number(self.shell)}]",
                 notebook=os.environ.get("JPY_SESSION_NAME"),
                 detach=options.detach,
             )
@@ -173,7 +173,7 @@ class Scheduling:
             BaseException: What the cell raised, with its own traceback.
             JobFailed: It ended without a result.
         """
-        line = StatusLine(plan_text(prepared.plan) if len(prepared.plan.nodes) > 1 else "")
+        line = StatusLine(_folded(prepared.plan))
         publisher = Publisher(self.shell, staged.directory / OUTPUT)
         job = self.job(staged.job, sent.crossing)
         following = Following(
@@ -239,6 +239,16 @@ class Scheduling:
 
 
 _MISSING: Final = object()
+
+
+def running_number(shell: Any) -> int:
+    """Return n of the `In[n]` that runs; `execution_count` is the next one's already."""
+    return len(shell.history_manager.input_hist_parsed) - 1
+
+
+def _folded(plan: Plan) -> str:
+    """Return what the status line folds away: nothing where the plan says nothing new."""
+    return plan_text(plan) if plan.width > 1 or len(plan.nodes) > 1 else ""
 
 
 def room_bytes(memory_free_bytes: float | None) -> int:
