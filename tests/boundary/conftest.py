@@ -1,3 +1,4 @@
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,10 @@ SKLEARN = ("sklearn.ensemble", "sklearn.neural_network", "sklearn.pipeline", "sk
 @pytest.fixture(scope="session")
 def far_side() -> Iterator[FarSide]:
     # As a zygote has: all that the kernel may have imported, so that no cell waits for it.
-    far = FarSide("numpy", "pandas", "torch", *SKLEARN)
+    names = ("numpy", "pandas", "torch", *SKLEARN)
+    for name in names:  # The first import of some changes filters and environment.
+        importlib.import_module(name)
+    far = FarSide(*names)
     yield far
     far.close()
 

@@ -69,9 +69,15 @@ def statements(templates: list[str]) -> st.SearchStrategy[str]:
     return st.lists(made, min_size=1, max_size=12).map("\n".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+IMPORTED = ("environment", "filters")
+"""What the very first import of numpy's tools changes; no statement here does."""
+
+
+@settings(
+    derandomize=True, max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(before=statements(MAKE + DO), cell=statements(MAKE + DO))
 def test_as_in_order(far_side: FarSide, before: str, cell: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         notebook = Notebook(far_side, Path(directory), new_world())
-        check_as_in_order(notebook, TOOLS + before, "a, b, c, d, act\n" + cell)
+        check_as_in_order(notebook, TOOLS + before, "a, b, c, d, act\n" + cell, unsteady=IMPORTED)

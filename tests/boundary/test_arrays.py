@@ -58,6 +58,18 @@ CASES = {
         "a = np.array([[1], [2], [3]], dtype=object)\nv = a[1:]",
         "v[0] = {'x': a[2]}",
     ),
+    "objects_in_a_reversed_view_alone": (
+        "v = np.array([[1], [2], [3]], dtype=object)[::-1]",
+        "w = v[:2]\nw[0] = v\nu = v[::-1]",
+    ),
+    "objects_in_fortran_order": (
+        "a = np.asfortranarray(np.array([[[1], 2], [3, 4]], dtype=object))",
+        "a[0, 1] = a[0, 0]\nb = a.T",
+    ),
+    "objects_in_a_column_alone": (
+        "a = np.empty((1000, 3), dtype=object)\nc = a[:, 1]\nb = [a]\ndel a",
+        "c[5] = [c[0]]",
+    ),
     "objects_that_hold_the_array": ("a = np.empty(2, dtype=object)\na[0] = a", "a[1] = a"),
     "structured_with_objects": (
         "a = np.zeros(2, dtype=[('x', 'O'), ('y', 'i4')])\na['x'][0] = [1]",
@@ -120,7 +132,7 @@ CASES = {
     ),
     "large_arrays": (
         "a = np.zeros(1 << 18)\nb = a[1000:]\nc = np.ones(1 << 17)",
-        "b[5] = 1\nd = c[:10]\ne = np.arange(1 << 17)",
+        "b[5] = 1\na[-1] = 2\ny = b.base is a\nd = c[:10]\ne = np.arange(1 << 17)",
     ),
     "a_large_array_that_did_not_change": ("a = np.arange(1 << 18)", "y = a.sum()"),
     "a_polynomial": ("p = np.polynomial.Polynomial([1, 2])", "q = p(3)\np.coef[0] = 7"),

@@ -93,3 +93,14 @@ CASES = {
 @pytest.mark.parametrize(("before", "cell"), CASES.values(), ids=CASES)
 def test_as_in_order(notebook: Notebook, before: str, cell: str) -> None:
     check_as_in_order(notebook, f"import pandas as pd\n{before}", cell)
+
+
+def test_a_frame_that_was_only_read_does_not_come_back(notebook: Notebook) -> None:
+    notebook.start(
+        "import pandas as pd\ndf = pd.DataFrame({'t': pd.date_range('2020-01-01', periods=3),"
+        " 'c': pd.Categorical(list('aba')), 's': list('xyz')})"
+    )
+    changes = notebook.cross(
+        "y = df['t'].dt.year.sum(), df['c'].cat.codes.sum(), df.groupby('s').ngroups"
+    )
+    assert changes.changed == []

@@ -44,7 +44,7 @@ def test_a_driver_that_does_not_answer_is_named_and_cells_run(
     assert next_step in found["nvml"]["next_step"]
     assert found["host"]["cores_usable"]["value"] >= 1
     log = (one_lab.root / "state/gpu-workbench/controller.log").read_text()
-    assert log.count("NVML") == 1, "one line each change of state"
+    assert log.count("NVML: ") == 1, "one line each change of state"
     notebook = one_lab.notebook()
     assert notebook.run("%%gpu-schedule\nx = 1").ok
     refused = notebook.run("%%gpu-schedule --gpus 1\nx = 1")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,12 +59,19 @@ class Server:
         until(lambda: file.read_text().endswith("}"), "its address")
         self._url = json.loads(file.read_text())["url"]
 
+    def _listens(self) -> bool:
+        """Whether it takes connections; it names its port a moment before."""
+        place = urllib.parse.urlsplit(self._url)
+        with socket.socket() as probe:
+            return probe.connect_ex((place.hostname, place.port)) == 0
+
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         request = urllib.request.Request(
             self._url + path,
             json.dumps(body).encode(),
             {"Authorization": f"token {TOKEN}"},
         )
+        until(self._listens, "a server that listens")
         try:
             with urllib.request.urlopen(request, timeout=60) as reply:
                 return reply.status, json.load(reply)

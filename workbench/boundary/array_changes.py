@@ -17,6 +17,7 @@ from workbench.boundary.sharing import (
     address,
     as_buffer,
     as_bytes,
+    flat,
     has_plain_items,
     is_contiguous,
 )
@@ -38,7 +39,7 @@ def array_facets(scene: Scene) -> tuple[Facet, ...]:
         if _is_view(value, scene):
             return None  # Whoever owns the memory is compared.
         if not has_plain_items(value.dtype):
-            return list(np.asarray(value).reshape(-1))
+            return list(flat(value))
         return mapped.keep(as_bytes(value))
 
     return (
@@ -93,7 +94,7 @@ def _items_difference(value: Array, before: Any) -> Any:
     if before is None:
         return None
     if not has_plain_items(value.dtype):
-        now = list(np.asarray(value).reshape(-1))
+        now = list(flat(value))
         same = len(now) == len(before) and all(map(operator.is_, now, before))
         return None if same else (now,)
     parts = list(_changed_parts(as_bytes(value), before))
@@ -105,19 +106,18 @@ def put_items(value: Array, state: tuple[Any, ...]) -> None:
     was_writeable = value.flags.writeable
     if not was_writeable:
         value.flags.writeable = True
+    row = flat(value)
     if has_plain_items(value.dtype):
-        items = as_bytes(value)
+        items = row.view(np.uint8)
         for start, buffer in zip(*state, strict=True):
             part = np.frombuffer(buffer, np.uint8)
             items[start : start + len(part)] = part
-        if not is_contiguous(value):  # Then these were a copy.
-            np.copyto(np.asarray(value), items.view(value.dtype).reshape(value.shape))
     else:
         (objects,) = state
-        new = np.empty(len(objects), value.dtype)
         for index, item in enumerate(objects):
-            new[index] = item
-        np.copyto(np.asarray(value), new.reshape(value.shape))
+            row[index] = item
+    if not is_contiguous(value):  # Then the row is a copy.
+        np.copyto(np.asarray(value), row.reshape(value.shape))
     if not was_writeable:
         value.flags.writeable = False
 

@@ -24,14 +24,18 @@ from workbench.boundary.sharing import (
     as_buffer,
     as_bytes,
     extent,
+    flat,
     has_plain_items,
     is_contiguous,
+    order_of,
+    owner,
     strided,
 )
 
 MAPPED_FROM_BYTES: Final = 1 << 16
 """Larger arrays of a home lie in the mapped file itself; smaller ones are copied out of it."""
 _GAPS_KEPT_BYTES: Final = 1 << 12
+_GAPS_KEPT_ITEMS: Final = 1 << 9
 
 
 def reducer_for(cls: type, run: Run) -> Callable[[Any], Any] | None:
@@ -60,7 +64,7 @@ def _reduce(value: Array, memory: Memory) -> Any:
     if not has_plain_items(value.dtype):
         return NotImplemented
     if value.size == 0:
-        return make_empty, _kind(value)
+        return make_empty, ("C", *_kind(value))
     if 0 in value.strides:
         compact = memory.stand_in(value, "compact", lambda: _compact(value))
         return make_view, (compact, 0, value.strides, *_kind(value))
@@ -73,8 +77,7 @@ def _reduce(value: Array, memory: Memory) -> Any:
         return make_view, (root, address(value) - _address(root), value.strides, *_kind(value))
     if not is_contiguous(value):
         memory.loose[id(value)] = value
-    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
-    return make_array, (as_buffer(value), order, *_kind(value))
+    return make_array, (as_buffer(value), order_of(value), *_kind(value))
 
 
 def _with_attributes(value: Array, reduced: Any) -> Any:
@@ -106,9 +109,15 @@ def _refuse_memmap(_: Any) -> Any:
     )
 
 
-def make_empty(cls: type, shape: tuple[int, ...], dtype: np.dtype[Any], writeable: bool) -> Any:  # noqa: FBT001
+def make_empty(
+    order: Any,
+    cls: type,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    writeable: bool,  # noqa: FBT001
+) -> Any:
     """Returns an array of no items, or one whose items are not there yet."""
-    return _finished(np.empty(shape, dtype), cls, writeable=writeable)
+    return _finished(np.empty(shape, dtype, order), cls, writeable=writeable)
 
 
 def make_array(
@@ -121,7 +130,7 @@ def make_array(
 ) -> Any:
     """Returns an array: over the buffer if that is large and can be written, else with a copy."""
     if len(buffer) >= MAPPED_FROM_BYTES and not buffer.readonly:
-        plain = np.frombuffer(buffer, np.uint8).view(dtype).reshape(shape, order=order)
+        plain = np.ndarray(shape, dtype, buffer, order=order)
     else:
         plain = np.empty(shape, dtype, order)
         as_bytes(plain)[:] = np.frombuffer(buffer, np.uint8)
@@ -153,9 +162,9 @@ def set_attributes(value: Array, own: dict[str, Any]) -> None:
 def set_objects(value: Array, state: tuple[list[Any], bool, dict[str, Any] | None]) -> None:
     """Fills an array of objects."""
     items, writeable, own = state
-    flat = np.asarray(value).reshape(-1)
+    row = flat(value)
     for index, item in enumerate(items):
-        flat[index] = item
+        row[index] = item
     value.flags.writeable = writeable
     if own is not None:
         value.__dict__.update(own)
@@ -163,13 +172,16 @@ def set_objects(value: Array, state: tuple[list[Any], bool, dict[str, Any] | Non
 
 def _reduce_objects(value: Array, memory: Memory) -> Any:
     root = memory.meet(value)
+    if root is None and value.size and not is_contiguous(value):
+        root = owner(value)
+        if not isinstance(root, np.ndarray) or root.size > 2 * value.size + _GAPS_KEPT_ITEMS:
+            memory.loose[id(value)] = value
+            root = None
     if root is not None:
         return make_view, (root, address(value) - _address(root), value.strides, *_kind(value))
-    if value.size and not value.flags.c_contiguous:
-        memory.loose[id(value)] = value
     cls, shape, dtype, writeable = _kind(value)
-    state = (list(np.asarray(value).reshape(-1)), writeable, getattr(value, "__dict__", None))
-    return make_empty, (cls, shape, dtype, True), state, None, None, set_objects
+    state = (list(flat(value)), writeable, getattr(value, "__dict__", None))
+    return make_empty, (order_of(value), cls, shape, dtype, True), state, None, None, set_objects
 
 
 def _kind(value: Array) -> tuple[type, tuple[int, ...], np.dtype[Any], bool]:

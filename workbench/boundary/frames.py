@@ -146,22 +146,24 @@ def _unit_facet(
     parts: Callable[[Any], tuple[Any, dict[str, Any]]],
     put: Callable[[Any, Any], None],
 ) -> Facet:
-    """Returns the facet of a unit: what it holds, and what goes with it by identity."""
+    """Returns the facet of a unit: what it holds, and what goes with it."""
     mapped = MappedBytes(scene.received)
 
     def take(value: Any) -> Any:
         content, rest = parts(value)
         body, outside, buffers = _pack_unit(content, None)
-        return body, (*outside, *rest.values()), [mapped.keep(one.raw()) for one in buffers]
+        kept = [mapped.keep(one.raw()) for one in buffers]
+        return body, outside, kept, scene.fingerprints.of(rest)
 
     def difference(value: Any, before: Any) -> Any:
-        body_before, outside_before, kept = before
+        body_before, outside_before, kept, rest_before = before
         content, rest = parts(value)
         body, outside, buffers = _pack_unit(content, None)
         if (
             body == body_before
-            and all(map(operator.is_, (*outside, *rest.values()), outside_before))
+            and all(map(operator.is_, outside, outside_before))
             and all(same_bytes(one.raw(), was) for one, was in zip(buffers, kept, strict=True))
+            and scene.fingerprints.of(rest) == rest_before
         ):
             return None
         return (body, outside, buffers), rest
@@ -194,7 +196,8 @@ class _UnitPickler(pickle.Pickler):
             if value.dtype != object:
                 return NotImplemented
             return make_objects, (value.shape, tuple(value.reshape(-1)))
-        if not isinstance(value, pd.Index | ExtensionArray) and not _is_internal(type(value)):
+        own = isinstance(value, pd.Index | ExtensionArray | ExtensionDtype)
+        if not own and not _is_internal(type(value)):
             return NotImplemented
         reduced = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         if isinstance(reduced, str):

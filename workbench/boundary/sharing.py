@@ -9,7 +9,7 @@ import array
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -215,12 +215,20 @@ def is_contiguous(value: Array) -> bool:
     return value.flags.c_contiguous or value.flags.f_contiguous
 
 
-def as_bytes(value: Array) -> Array:
-    """Returns the items as they lie in memory where they are contiguous, else copied in C order."""
+def order_of(value: Array) -> Literal["C", "F"]:
+    """Returns the order in which the items lie in memory; C where there are gaps."""
+    return "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+
+
+def flat(value: Array) -> Array:
+    """Returns the items in one row: as they lie in memory, or copied in C order if with gaps."""
     plain = np.asarray(value)
-    if plain.flags.f_contiguous and not plain.flags.c_contiguous:
-        plain = plain.T
-    return np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(plain.T if order_of(value) == "F" else plain).reshape(-1)
+
+
+def as_bytes(value: Array) -> Array:
+    """Returns the bytes of `flat`."""
+    return flat(value).view(np.uint8)
 
 
 def as_buffer(value: Array) -> pickle.PickleBuffer:
