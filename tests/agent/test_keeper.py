@@ -259,6 +259,9 @@ def test_a_gpu_that_somebody_else_holds_is_not_taken(tmp_path: Path) -> None:
 
 def test_whoever_asks_reads_the_holders_uid(make_kept: MakeKept) -> None:
     kept = make_kept()
+    deadline = time.monotonic() + 10
+    while not kept.is_held:
+        assert time.monotonic() < deadline, "the keeper never held it"
     for _ in range(300):  # More than a queue of connections that nobody answers can hold.
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
             asker.connect(f"\0gpu-workbench/{kept.gpu}")

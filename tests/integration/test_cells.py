@@ -239,7 +239,7 @@ def test_tab_completes_magics_options_and_values(
     notebook: Notebook, typed: str, offered: str
 ) -> None:
     message = notebook.client.complete(typed, len(typed))
-    while (reply := notebook.client.get_shell_msg(timeout=10))["parent_header"][
+    while (reply := notebook.client.get_shell_msg(timeout=60))["parent_header"][
         "msg_id"
     ] != message:
         pass

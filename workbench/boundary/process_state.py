@@ -56,7 +56,9 @@ def arrive(state: Mapping[str, Any]) -> None:
     """Makes this process what the kernel is; libraries that the kernel has loaded are loaded."""
     for name, value in state.items():
         importlib.import_module(_PARTS[name].library)
-        _PARTS[name].set(_PARTS[name].read(), value)
+        now = _PARTS[name].read()
+        if not _equal(now, value):  # To set some takes seconds, even to what they are.
+            _PARTS[name].set(now, value)
 
 
 def give_back(changed: Mapping[str, tuple[Any, Any]]) -> None:
