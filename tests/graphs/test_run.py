@@ -196,8 +196,8 @@ def test_what_uses_a_gpu_runs_where_one_leased_gpu_is_visible(nvml_stub: StubWor
     assert len(seen) == 6
     assert set(seen) <= set(leased)
     places = lines(planned, "place")
-    assert {line["where"] for line in places if "items" in line["what"]} == set(seen)
-    assert {line["where"] for line in places if "items" not in line["what"]} <= {
+    assert {line["where"] for line in places if "item" in line["what"]} == set(seen)
+    assert {line["where"] for line in places if "item" not in line["what"]} <= {
         "worker-0",
         "worker-1",
     }
