@@ -8,7 +8,7 @@ ticket up.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from traitlets import Float, Int, Unicode
@@ -16,7 +16,9 @@ from traitlets import Float, Int, Unicode
 from workbench.client import PeerError, UserError
 from workbench.client import kernel_lease as leases
 from workbench.client.kernel_lease import KernelLease, Wanted
-from workbench.protocol.quantities import parse_bytes
+from workbench.protocol.quantities import check_count, parse_bytes
+
+_SETTING: Final = "the kernel's setting"
 
 
 class LeaseStopped(UserError):
@@ -30,12 +32,14 @@ class LeaseProvisioner(LocalProvisioner):
     configuration.
     """
 
-    gpus = Int(1, min=1, config=True, help="whole GPUs")
-    cpus = Int(None, min=1, allow_none=True, config=True, help="CPU cores; null for a fair share")
+    # Their ranges are checked at each start, whose errors reach the user: traitlets' do not say
+    # what to do, and come when jupyter_client has listed the kernel as pending already.
+    gpus = Int(1, config=True, help="whole GPUs")
+    cpus = Int(None, allow_none=True, config=True, help="CPU cores; null for a fair share")
     gpu_memory = Unicode(
         None, allow_none=True, config=True, help="memory that each GPU must have, such as 6GiB"
     )
-    wait_s = Float(20.0, min=0.0, config=True, help="seconds that a start waits for its lease")
+    wait_s = Float(20.0, config=True, help="seconds that a start waits for its lease")
 
     _job: str | None = None
 
@@ -45,6 +49,7 @@ class LeaseProvisioner(LocalProvisioner):
         Called by KernelManager before each start and restart.
 
         Raises:
+            UserError: A setting makes no sense.
             NotGranted: No GPU is free yet; the ticket is kept.
             NeverFits: This host has no such GPU.
             LeaseStopped: Once, after the controller had ended this kernel's lease.
@@ -145,12 +150,20 @@ class LeaseProvisioner(LocalProvisioner):
         return None
 
     def _wanted(self, env: dict[str, str]) -> Wanted:
+        check_count(self.gpus, f"{_SETTING} gpus", least=1, what="whole GPUs")
+        if self.cpus is not None:
+            check_count(self.cpus, f"{_SETTING} cpus", least=1, what="cores")
+        if self.wait_s < 0:
+            raise UserError(
+                f"{_SETTING} wait_s {self.wait_s:g} is below 0",
+                next_step="Give the seconds that a start may wait, at least 0",
+            )
         return Wanted(
             name=self.kernel_spec.display_name,
             notebook=env.get("JPY_SESSION_NAME"),
             gpus=self.gpus,
             cores=self.cpus,
-            gpu_memory_bytes=parse_bytes(self.gpu_memory, "gpu_memory")
+            gpu_memory_bytes=parse_bytes(self.gpu_memory, f"{_SETTING} gpu_memory")
             if self.gpu_memory
             else None,
             wait_s=self.wait_s,

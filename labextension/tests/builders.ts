@@ -7,7 +7,6 @@ export function device(rest: Partial<DeviceSample> = {}): DeviceSample {
     uuid: 'GPU-5e1f0000-4b3e-91c2-77aa-00c0ffee0000',
     index: 0,
     name: 'NVIDIA A100-SXM4-80GB',
-    pci_bus_id: null,
     parent_uuid: null,
     status: 'ok',
     simulated: false,
@@ -47,7 +46,6 @@ export function job(rest: Partial<JobView> = {}): JobView {
       time_limit_s: null,
       wait_limit_s: null
     },
-    lease: null,
     gpus: [],
     cores: 4,
     submitted_unix_s: 1000,
@@ -67,7 +65,6 @@ export function sample(rest: Partial<Sample> = {}): Sample {
       cpu_util_pct: reading,
       cores_usable: reading,
       cores_total: reading,
-      load_1min: reading,
       memory_total_bytes: reading,
       memory_available_bytes: reading
     },

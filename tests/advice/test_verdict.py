@@ -38,7 +38,6 @@ def sample(*, gpus: int = 0, simulated: bool = False) -> Sample:
         cpu_util_pct=Reading(1.0),
         cores_usable=Reading(8),
         cores_total=Reading(8),
-        load_1min=Reading(0.1),
         memory_total_bytes=Reading(2**36),
         memory_available_bytes=Reading(2**35),
     )

@@ -81,7 +81,7 @@ class Lab:
                 client = Client(connection)
                 self._clients.append(client)
                 try:
-                    hello = m.Hello(protocol=m.PROTOCOL, software="test", role="client")
+                    hello = m.Hello(protocol=m.PROTOCOL, software="test")
                     welcome = await client.ask(hello)
                 except ConnectionLost:
                     continue
@@ -172,7 +172,7 @@ class Lab:
                 filename="<cell-7>",
                 first_line=2,
                 execution_count=7,
-                env={"FROM_SPEC": "yes"},
+                plan={},
             ),
         )
         return job
@@ -220,7 +220,6 @@ class Lab:
             reason="",
             estimate=None,
             request=m.RequestSpec(kind="cell"),
-            lease=None,
             gpus=[],
             cores=1,
             submitted_unix_s=0.0,
@@ -250,9 +249,15 @@ class Lab:
         """Stage and grant a cell that prints READY; return job, lease and shim when it has."""
         job = await self.stage(source, **names)
         lease = await self.controller.grant(job)
-        shim = await self.controller.running(lease)
+        await self.controller.running(lease)
         await self.ready(job)
-        return job, lease, shim
+        return job, lease, self.shim(job)
+
+    def shim(self, job: str) -> int:
+        """The pid of a running job's shim."""
+        record = read_json(self.jobs / job / "shim.json")
+        assert record is not None
+        return int(record["pid"])
 
 
 class Ran:

@@ -55,7 +55,6 @@ class Controller:
             identity, message = await connection.receive()
             match message:
                 case m.Hello():
-                    assert message.role == "agent"
                     connection.send(identity, self._welcome())
                     continue
                 case m.GetStatus():
@@ -105,8 +104,6 @@ class Controller:
                 job=job,
                 gpus=gpus,
                 cores=cores,
-                memory_bytes=0,
-                time_limit_s=None,
                 simulated=units.get("simulated", False),
             )
         )
@@ -126,10 +123,10 @@ class Controller:
         assert isinstance(ending, m.LeaseEnding)
         return ending
 
-    async def running(self, lease: str) -> int:
-        """Wait until the lease is confirmed; return the shim's pid."""
-        find = lambda: next((c.pid for c in self.confirmed if c.lease == lease), None)  # noqa: E731
-        return int(await until(find, f"the start of {lease}"))
+    async def running(self, lease: str) -> None:
+        """Wait until the lease is confirmed."""
+        started = lambda: any(one.lease == lease for one in self.confirmed)  # noqa: E731
+        await until(started, f"the start of {lease}")
 
 
 class Client:

@@ -8,9 +8,7 @@ from workbench.protocol.job_files import JOB, write_json
 
 
 def lease(*gpus: str, cores: int) -> Lease:
-    return Lease(
-        lease="l", job="j", gpus=list(gpus), cores=cores, memory_bytes=0, simulated=False, grace_s=1
-    )
+    return Lease(lease="l", job="j", gpus=list(gpus), cores=cores, simulated=False, grace_s=1)
 
 
 def unexpected(*_: object) -> None:

@@ -25,7 +25,8 @@ while not os.path.exists(path + ".go"): time.sleep(0.01)
     lease = await lab.controller.grant(job)
     await lab.controller.grant(job, lease=lease)
     await lab.ready(job)
-    shim = await lab.controller.running(lease)
+    await lab.controller.running(lease)
+    shim = lab.shim(job)
     seen = len(lab.controller.confirmed)
     await lab.controller.grant(job, lease=lease)
     await lab.until(lambda: len(lab.controller.confirmed) > seen)
@@ -34,7 +35,7 @@ while not os.path.exists(path + ".go"): time.sleep(0.01)
     seen = len(lab.controller.overs)
     await lab.controller.grant(job, lease=lease)
     await lab.until(lambda: len(lab.controller.overs) > seen)
-    assert {one.pid for one in lab.controller.confirmed if one.lease == lease} == {shim}
+    assert lab.shim(job) == shim
     assert {one.ending.outcome for one in lab.controller.overs if one.lease == lease} == {"done"}
     assert path.read_text() == "started\n"
 
@@ -74,6 +75,23 @@ async def test_a_stop_on_the_heels_of_its_grant_ends_the_job(lab: Lab) -> None:
     lease = await lab.controller.grant(job)
     await lab.controller.stop_lease(lease, job)
     assert (await lab.controller.over(lease)).outcome == "cancelled"
+
+
+async def test_an_interrupt_before_the_grant_keeps_the_job_from_ever_starting(lab: Lab) -> None:
+    path = lab.place / "interrupted"
+    job = await lab.stage("open(path, 'a')", path=str(path))
+    await lab.client.done(lab.m.Interrupt(job=job))
+    ending = await lab.controller.over(await lab.controller.grant(job))
+    assert (ending.outcome, ending.detail) == ("cancelled", "interrupted by its owner")
+    assert not path.exists()
+
+
+async def test_an_interrupt_on_the_heels_of_its_grant_is_heard(lab: Lab) -> None:
+    job = await lab.stage("import time; time.sleep(600)")
+    lease = await lab.controller.grant(job)
+    await lab.until((lab.jobs / job / "lease.json").exists)
+    await lab.client.done(lab.m.Interrupt(job=job))
+    assert (await lab.controller.over(lease)).outcome in {"failed", "cancelled"}
 
 
 async def test_a_job_is_staged_once_and_by_its_own_session(lab: Lab) -> None:
@@ -165,7 +183,7 @@ async def test_another_protocol_is_refused_with_both_numbers_and_the_command(lab
     connection = await connect(
         lab.runtime / "agent.sock", lab.m.AgentReply, trusted_uids=(os.getuid(),)
     )
-    connection.send(1, lab.m.Hello(protocol=99, software="new", role="client"))
+    connection.send(1, lab.m.Hello(protocol=99, software="new"))
     _, answer = await connection.receive()
     assert answer.error == "ProtocolMismatch"
     assert "99" in answer.message

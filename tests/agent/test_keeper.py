@@ -19,7 +19,8 @@ import pytest
 from workbench.agent.gpu_lock import GpuHeldOutside, hold
 from workbench.agent.keeper import KERNEL, LOOK_AGAIN
 from workbench.agent.lease import Lease, create_lease
-from workbench.agent.process import MARK, read_stat
+from workbench.agent.process import read_stat
+from workbench.protocol.environment import MARK
 from workbench.protocol.job_files import ENDED, OUTPUT, read_json, write_json
 
 LIMIT_S = 20.0
@@ -57,7 +58,6 @@ class Kept:
                 job=job,
                 gpus=[self.gpu],
                 cores=1,
-                memory_bytes=0,
                 simulated=False,
                 grace_s=0.2,
             ),

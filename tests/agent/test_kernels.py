@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 
 from tests.agent.lab import Lab, MakeLab
-from workbench.agent.process import MARK, read_stat
+from workbench.agent.process import read_stat
+from workbench.protocol.environment import MARK
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

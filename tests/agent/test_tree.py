@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from workbench.agent.process import (
-    MARK,
     NO_LEASE,
     ProcessId,
     is_alive,
@@ -24,6 +23,7 @@ from workbench.agent.process import (
     send_signal,
 )
 from workbench.agent.tree import Ending, Tree
+from workbench.protocol.environment import MARK
 
 LEASE = mark_of("ab" * 16, "L1")
 

@@ -12,7 +12,7 @@ SOURCES = {
     "kernels": "*.py",
     "tests": "*.py",
     "labextension/src": "*.ts*",
-    "labextension/ui-tests": "*.ts*",
+    "labextension/tests": "*.ts*",
 }
 
 

@@ -217,6 +217,29 @@ CASES = {
         "    def __set__(self, i, v): i.__dict__[self.n] = [v]\nclass C:\n    x = D()\nc = C()\nc.x = 1",
         "c.x = c.x + [2]\ny = C.__dict__['x'].n",
     ),
+    "instances_that_say_they_are_of_another_class": (
+        "class C:\n    @property\n    def __class__(self): return int\nc = C()\nc.a = [1]",
+        "c.a.append(2)\nc.b = 1\ny = isinstance(c, int), type(c) is C\nC.n = 3",
+    ),
+    "a_class_made_there_whose_instances_say_so": (
+        "",
+        "class C(dict):\n    @property\n    def __class__(self): return list if super() else __class__\n"
+        "c = C()\nc['a'] = 1\nc.a = [1]\ny = isinstance(c, list)",
+    ),
+    "another_class_for_one_that_says_so": (
+        "class A:\n    __class__ = property(lambda self: int)\nclass B: pass\na = A()",
+        "object.__dict__['__class__'].__set__(a, B)",
+    ),
+    "attributes_that_a_class_has_of_its_own": (
+        "class C:\n    __name__ = 1\nc = C()\ny = c.__name__",
+        "class D:\n    @property\n    def __name__(self): return 'n'\n    @property\n    def __doc__(self): return 'd'\n"
+        "    __mro__ = ()\n    __bases__ = 1\n"
+        "d = D()\ny = d.__name__, d.__doc__, d.__mro__, d.__bases__, c.__name__",
+    ),
+    "attributes_that_a_metaclass_guards": (
+        "class M(type):\n    @property\n    def x(cls): return 5\nclass C(metaclass=M):\n    x = 7\nc = C()",
+        "class D(C):\n    x = 8\nd = D()\ny = c.x, C.x, d.x, D.x",
+    ),
     "a_generic_class": (
         "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass Box(Generic[T]):\n    def __init__(self, x): self.x = x\n"
         "b = Box[int](1)",
@@ -227,6 +250,26 @@ CASES = {
         "    def __getstate__(self): return {'v': self.v}\n    def __setstate__(self, s): self.v, self.cache = s['v'], None\n"
         "c = C()\nc.v = [1]",
         "c.v.append(2)\nc.w = 3",
+    ),
+    "own_pickling_that_reads_names": (
+        "import zlib\nclass C:\n    def __init__(self): self.v, self.w = [1], 0\n    def __getstate__(self): return {'v': self.v}\n"
+        "    def __setstate__(self, s): self.v, self.w = s['v'], zlib.crc32(b'') * k + helper()\ndef helper(): return 0\nk = 3\nc = C()",
+        "c.v.append(2)",
+    ),
+    "own_pickling_that_reads_names_of_the_cell": (
+        "",
+        "import zlib\nclass C:\n    def __init__(self): self.v, self.w = [1], 0\n    def __getstate__(self): return {'v': self.v}\n"
+        "    def __setstate__(self, s): self.v, self.w = s['v'], zlib.crc32(b'') * k + helper()\ndef helper(): return 0\nk = 3\nc = C()\nc.v.append(2)",
+    ),
+    "keys_that_read_names": (
+        "import zlib\nclass K:\n    def __init__(self, n): self.n = n\n    def __hash__(self): return zlib.crc32(self.n) + k\n"
+        "    def __eq__(self, other): return zlib and self.n == other.n\nk = 3\nd, s = {K(b'a'): 1}, {K(b'b')}",
+        "d[K(b'a')] = 2\nd[K(b'c')] = 3\ns.add(K(b'b'))\ns.add(K(b'd'))",
+    ),
+    "keys_that_read_names_of_the_cell": (
+        "d, s = {}, set()",
+        "import zlib\nclass K:\n    def __init__(self, n): self.n = n\n    def __hash__(self): return zlib.crc32(self.n) + k\n"
+        "    def __eq__(self, other): return zlib and self.n == other.n\nk = 3\nd[K(b'a')] = 2\ns.add(K(b'b'))\ne = {K(b'a'): 1}",
     ),
     "an_exception_as_a_value": (
         "class E(Exception):\n    def __init__(self, a, b): super().__init__(f'{a}{b}')\n        \ntry: raise E(1, 2)\nexcept E as e: err = e",

@@ -146,7 +146,7 @@ def check_as_in_order(
     arrive(state)
     notebook.start(before)
     changes = notebook.cross(cell)
-    assert list(changes.not_returned) == ([lost] if lost else [])
+    assert [*changes.not_returned, *changes.lost_changes] == ([lost] if lost else [])
     for world in (in_order, notebook.world):
         world.names.pop(lost, None)
         world.names.pop("__builtins__", None)

@@ -88,7 +88,7 @@ def test_where_the_server_half_is_missing_the_panel_says_which_and_how_to_add_it
         expect(said).to_contain_text("jupyter server extension enable workbench.frontends.server")
         expect(said).to_contain_text("pip install gpu-workbench")
         expect(page.status_text).to_have_text("GPU: not known")
-        for width in (300, 200):
+        for width in (300, 180):
             page.set_width(width)
             assert page.overflow_px() == 0
             page.shoot(shots / f"server-half-missing-{width}.png")
@@ -108,7 +108,12 @@ def test_a_controller_that_cannot_be_reached_is_told_with_the_next_step_until_it
     expect(said).to_contain_text("Tell whoever keeps this host; your running jobs go on")
     expect(page.status_text).to_have_text("GPU: not known")
     shows_four_gpus(page)  # the last figures stay, drawn pale
-    page.shoot(shots / "controller-gone.png")
+    for theme in ("Light", "Dark"):
+        page.use_theme(f"JupyterLab {theme}")
+        for width in (300, 180):
+            page.set_width(width)
+            assert page.overflow_px() == 0
+            page.shoot(shots / f"controller-gone-{theme.lower()}-{width}.png")
     lab.show(scenes.one_gpu())
     expect(page.sidebar.get_by_role("heading", name="1 GPU")).to_be_visible()
     expect(said).to_have_text("")

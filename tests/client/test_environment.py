@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from workbench.client.environment import BEFORE, LEASE, leased_environment, own_environment
+from workbench.client.environment import BEFORE, leased_environment, own_environment
+from workbench.protocol.environment import MARK
 
-GRANTED = {"CUDA_VISIBLE_DEVICES": "GPU-1", "OMP_NUM_THREADS": "2", LEASE: "L1/job"}
+GRANTED = {"CUDA_VISIBLE_DEVICES": "GPU-1", "OMP_NUM_THREADS": "2", MARK: "L1/job"}
 
 
 def test_what_a_lease_sets_is_undone() -> None:

@@ -65,7 +65,7 @@ class Peer:
     @classmethod
     async def connect(cls, socket: Path) -> Peer:
         peer = cls(await connect(socket, ControllerReply, trusted_uids=(os.getuid(),)), socket)
-        await peer.ask(Hello(protocol=PROTOCOL, software="test", role="client"))
+        await peer.ask(Hello(protocol=PROTOCOL, software="test"))
         return peer
 
     async def ask(self, request: Message) -> Message:
@@ -159,7 +159,7 @@ class Peer:
         return push
 
     async def confirm(self, grant: GrantPush) -> None:
-        await self.ask(LeaseConfirmed(lease=grant.lease, pid=os.getpid()))
+        await self.ask(LeaseConfirmed(lease=grant.lease))
 
     async def over(self, lease: str, ending: LeaseEnding | None = None) -> None:
         await self.ask(LeaseOver(lease=lease, ending=ending or LeaseEnding(outcome="done")))

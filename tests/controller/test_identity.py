@@ -38,7 +38,7 @@ async def main(socket, uid, requests):
     raw = await connection.connect(socket, messages.ControllerReply, trusted_uids=(0,))
     peer = Peer(raw, socket)
     answers = []
-    hello = messages.Hello(protocol=messages.PROTOCOL, software="test", role="client")
+    hello = messages.Hello(protocol=messages.PROTOCOL, software="test")
     for request in [hello, *requests]:
         try:
             answers.append(await peer.ask(request))
@@ -105,7 +105,7 @@ async def test_a_stranger_cannot_cancel_my_job_and_the_attempt_is_logged(lab: Pl
 async def test_a_stranger_cannot_speak_for_my_agent(lab: Place) -> None:
     client, job, lease = await running_job(lab)
     over = {"type": "LeaseOver", "lease": lease, "ending": {"outcome": "done"}}
-    confirmed = {"type": "LeaseConfirmed", "lease": lease, "pid": 1}
+    confirmed = {"type": "LeaseConfirmed", "lease": lease}
     attach = {"type": "Attach", "leases": []}
     answers = await ask_as(lab, STRANGER, over, confirmed, attach)
     assert [answer.get("error") for answer in answers] == ["NotYours", "NotYours", None]

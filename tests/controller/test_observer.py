@@ -53,7 +53,6 @@ def sample(*devices: DeviceSample, nvml: NvmlStatus = NvmlStatus.OK, cores: floa
         cpu_util_pct=NOTHING,
         cores_usable=Reading(cores),
         cores_total=Reading(16),
-        load_1min=NOTHING,
         memory_total_bytes=Reading(64 * GIB),
         memory_available_bytes=NOTHING,
     )

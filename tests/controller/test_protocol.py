@@ -33,7 +33,7 @@ def message(identity: object, body: object) -> bytes:
     return frame(msgspec.msgpack.encode((identity, body)))
 
 
-HELLO = message(1, Hello(protocol=PROTOCOL, software="test", role="client"))
+HELLO = message(1, Hello(protocol=PROTOCOL, software="test"))
 STATUS = message(2, GetStatus())
 
 BROKEN = {
@@ -103,7 +103,7 @@ async def test_another_protocol_is_refused_with_both_numbers_and_the_remedy(plac
     connection = await connect(place.socket, ControllerReply, trusted_uids=(os.getuid(),))
     peer = Peer(connection, place.socket)
     with pytest.raises(Refused) as refused:
-        await peer.ask(Hello(protocol=PROTOCOL + 41, software="9.9", role="client"))
+        await peer.ask(Hello(protocol=PROTOCOL + 41, software="9.9"))
     failure = refused.value.failure
     assert (failure.fault, failure.error) == ("user", "ProtocolMismatch")
     assert f"protocol {PROTOCOL}, " in failure.message

@@ -3,13 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import psutil
-import pytest
 
 from workbench.devices.cgroup import CgroupLimits
-from workbench.devices.cpu import HostMeter, ProcessMeter, usable_cores
+from workbench.devices.cpu import HostMeter, usable_cores
 from workbench.protocol.telemetry import NotAvailable, Reading
 
 
@@ -42,7 +40,6 @@ def test_no_core_and_no_byte_beyond_the_limits_is_promised() -> None:
 def test_without_limits_the_host_is_what_there_is() -> None:
     sample = HostMeter(limits=CgroupLimits).read()
     assert sample.memory_total_bytes == Reading(psutil.virtual_memory().total)
-    assert sample.load_1min.value is not None
 
 
 def test_memory_that_is_used_up_is_zero_and_not_unknown() -> None:
@@ -65,52 +62,3 @@ def test_a_quota_of_whole_cores_is_a_whole_number() -> None:
     cores = usable_cores(CgroupLimits(cores=1.0))
     assert cores == 1
     assert isinstance(cores, int)
-
-
-@pytest.fixture
-def two_children() -> Iterator[list[psutil.Process]]:
-    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
-    yield [psutil.Process(sleeper.pid) for sleeper in sleepers]
-    for sleeper in sleepers:
-        sleeper.kill()
-        sleeper.wait()
-
-
-def test_a_process_is_measured_from_its_second_reading_on() -> None:
-    """Case 30."""
-    meter, pid = ProcessMeter(), os.getpid()
-    assert meter.read([pid])[pid].cpu_pct == Reading(reason=NotAvailable.FIRST_SAMPLE)
-    burn(0.05)
-    use = meter.read([pid])[pid]
-    assert use.cpu_pct.value
-    assert use.memory_bytes.value
-
-
-class Reborn:
-    """A process under a pid that another had before."""
-
-    def __init__(self, process: psutil.Process) -> None:
-        self._process = process
-        self.cpu_percent = process.cpu_percent
-        self.memory_info = process.memory_info
-
-    def create_time(self) -> float:
-        return self._process.create_time() + 1
-
-
-def test_a_recycled_pid_starts_anew(two_children: list[psutil.Process]) -> None:
-    """Case 30."""
-    first, second = two_children
-    holder: list[psutil.Process | Reborn] = [first]
-    meter = ProcessMeter(find=lambda _: holder[0])
-    meter.read([7])
-    assert meter.read([7])[7].cpu_pct.value is not None
-    holder[0] = Reborn(second)
-    assert meter.read([7])[7].cpu_pct == Reading(reason=NotAvailable.FIRST_SAMPLE)
-
-
-def test_an_ended_process_has_a_reason_instead_of_figures() -> None:
-    child = subprocess.Popen(["true"])
-    child.wait()
-    use = ProcessMeter().read([child.pid])[child.pid]
-    assert use.cpu_pct == use.memory_bytes == Reading(reason=NotAvailable.NO_SUCH_PROCESS)

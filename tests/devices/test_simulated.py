@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.devices.errors import BadSimulation, UnknownModel
-from workbench.devices.simulated import SimulatedSource, SimulatedUse, Simulation
+from workbench.devices.simulated import SimulatedSource, Simulation
 from workbench.protocol.telemetry import NotAvailable, Reading
 
 
@@ -27,16 +27,6 @@ def test_uuids_are_the_same_at_every_start_and_differ_between_hosts() -> None:
     )
     assert here == again
     assert not set(here) & set(there)
-
-
-def test_use_is_what_the_leases_say() -> None:
-    simulation = Simulation.parse("2xT4")
-    first, second = (d.uuid for d in SimulatedSource(simulation).read().devices)
-    leases = {first: SimulatedUse(util_pct=50, memory_used_bytes=7)}
-    busy, idle = SimulatedSource(simulation, use_of=leases.get).read().devices
-    assert (busy.util_pct, busy.memory_used_bytes) == (Reading(50), Reading(7))
-    assert idle.uuid == second
-    assert idle.util_pct == Reading(reason=NotAvailable.SIMULATED)
 
 
 @pytest.mark.parametrize("text", ["", "A100", "x", "4x", "-1xT4", "4 A100-SXM4-80GB", "1.5xT4"])

@@ -57,7 +57,15 @@ def main() -> None:
     os.setsid()
     lock = os.open(job, os.O_RDONLY)
     os.environ["TEST_LOCK"] = str(os.fstat(lock).st_ino)
-    gate = start_gpu_workers(uuids, Path(job), enter=lambda: None, locks=[lock], threads=3)
+    asked = os.environ.get("TEST_MEMORY_BYTES")
+    gate = start_gpu_workers(
+        uuids,
+        Path(job),
+        enter=lambda: None,
+        locks=[lock],
+        threads=3,
+        memory_bytes=int(asked) if asked else None,
+    )
     gate.keep_home_side()
     pool = Pool(files, {True: gate})
     pool.start()

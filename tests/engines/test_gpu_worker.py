@@ -20,7 +20,8 @@ def test_a_gpu_worker_is_named_after_its_gpu_and_uses_tls(tmp_path: Path) -> Non
 
 
 def test_where_the_driver_does_not_tell_a_size_the_limit_is_a_share(tmp_path: Path) -> None:
-    assert limit_bytes("GPU-nobody-has-it") is None
+    assert limit_bytes("GPU-nobody-has-it", None) is None
+    assert limit_bytes("GPU-nobody-has-it", 6) == 6
     argv = command("GPU-1", None, RunFiles(tmp_path))
     assert argv[argv.index("--device-memory-limit") + 1] == "0.8"
 

@@ -73,6 +73,18 @@ def test_a_task_runs_where_the_leased_gpu_alone_is_visible(
     ]
 
 
+@pytest.mark.parametrize(("asked", "limit"), [(6 * GIB, 6 * GIB), (70 * GIB, 64 * GIB)])
+def test_the_memory_that_a_job_asks_for_limits_its_workers(
+    nvml_stub: StubWorld, tmp_path: Path, asked: int, limit: int
+) -> None:
+    pytest.importorskip("dask_cuda", reason="GPU workers need the cuda extra")
+    (uuid,) = nvml_stub.gpus(1)
+    answer = gpu_stage(nvml_stub, tmp_path / "job", uuid, TEST_MEMORY_BYTES=str(asked))
+    seen = answer["seen"]
+    assert isinstance(seen, list)
+    assert [one["limit_bytes"] for one in seen] == [limit]
+
+
 SWAP = "import os\nif 'CUDA_VISIBLE_DEVICES' in os.environ:\n    os.environ['CUDA_VISIBLE_DEVICES'] = {!r}\n"
 
 

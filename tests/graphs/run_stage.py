@@ -221,7 +221,6 @@ def _planned(
         filename=FILENAME,
         first_line=2,
         execution_count=1,
-        split="auto",
         plan=msgspec.to_builtins(plan),
     )
     write_spec(job, spec)
@@ -234,22 +233,18 @@ def _planned(
         if cell.statements[index].last_expr and value is not None:
             shown.append(value)
 
-    pool = None
-    workers = None
-    if crews:
-        files = RunFiles(job)
-        pool = dask_edge.Pool(files, crews)
-        pool.start()
-        pool.wait_ready()
-        uses_gpu = set(case.get("uses_gpu", ())).__contains__
-        workers = Workers(files=files, crews=crews, pool=pool, uses_gpu=uses_gpu)
+    files = RunFiles(job)
+    pool = dask_edge.Pool(files, crews)
+    pool.start()
+    pool.wait_ready()
+    uses_gpu = set(case.get("uses_gpu", ())).__contains__
+    workers = Workers(files=files, crews=crews, pool=pool, uses_gpu=uses_gpu)
     run = PlanRun(executable(plan, cell), namespace, workers=workers, committed=committed, say=say)
     try:
         return _loop(cell, namespace, run.steps(), shown)
     finally:
-        if pool is not None:
-            pool.close()
-            pool.join()
+        pool.close()
+        pool.join()
 
 
 def _with_moved(plan: Plan, cell: Cell, moved: dict[str, str]) -> Plan:

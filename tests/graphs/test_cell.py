@@ -1,4 +1,5 @@
 from __future__ import annotations
+import __future__
 
 import ast
 import inspect
@@ -10,8 +11,14 @@ from workbench.graphs.cell import COROUTINE, Cell, parse_cell, parse_source
 from workbench.graphs.errors import CellRefused
 
 
-def parse(body: str, *, flags: int = 0) -> Cell:
-    return parse_cell(body, transform=transform, first_line=2, filename="<cell>", flags=flags)
+def parse(body: str, *, future_flags: int = 0) -> Cell:
+    return parse_cell(
+        body,
+        transform=transform,
+        first_line=2,
+        filename="<cell>",
+        future_flags=future_flags,
+    )
 
 
 def sources(cell: Cell) -> list[str]:
@@ -82,7 +89,6 @@ def test_a_syntax_error_names_the_users_own_line(body: str, line: int, text: str
 
 def test_top_level_await_is_seen_and_compiles_by_statement() -> None:
     cell = parse("import asyncio\nawait asyncio.sleep(0)\nx = 1")
-    assert cell.is_async
     codes = [cell.compile(one.node) for one in cell.statements]
     assert [bool(code.co_flags & COROUTINE) for code in codes] == [False, True, False]
     assert COROUTINE == inspect.CO_COROUTINE
@@ -152,6 +158,13 @@ def test_future_imports_hold_for_every_statement() -> None:
     for one in cell.statements:
         exec(cell.compile(one.node), namespace)
     assert "f" in namespace
+
+
+def test_future_imports_of_earlier_cells_hold_too() -> None:
+    before = parse("from __future__ import annotations")
+    cell = parse("def f(x: undefined): return x", future_flags=before.future_flags)
+    exec(cell.compile(cell.statements[0].node), {})
+    assert cell.future_flags == before.future_flags == __future__.annotations.compiler_flag
 
 
 @pytest.mark.parametrize("body", ["", "# nothing\n", "\n\n"])

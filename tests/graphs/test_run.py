@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.graphs.run_cases import CASES, NUMBERS, SLOW
+from tests.graphs.run_cases import CASES, SLOW
 from tests.stand_ins.world import StubWorld
 
 SPLIT_CELLS = json.loads((Path(__file__).parent / "data/split_cells.json").read_text())
@@ -100,12 +100,6 @@ def test_a_collected_cell_is_as_in_order(stage: Stage, name: str) -> None:
 
 def test_one_task_alone_is_not_sent(stage: Stage) -> None:
     in_order, planned = stage.run(setup=SLOW, cell="a = slow(1)\nprint(a)")
-    assert seen(planned) == seen(in_order)
-    assert not lines(planned, "place")
-
-
-def test_without_workers_the_home_runs_every_statement(stage: Stage) -> None:
-    in_order, planned = stage.run(setup=NUMBERS, cell="ys = [slow(x) for x in data]", workers=0)
     assert seen(planned) == seen(in_order)
     assert not lines(planned, "place")
 

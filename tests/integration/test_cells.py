@@ -54,6 +54,17 @@ def test_a_returned_instance_leaves_the_kernels_class_alone(notebook: Notebook) 
     )
 
 
+def test_future_imports_hold_in_later_cells_scheduled_or_not(one_lab: Lab) -> None:
+    notebook = one_lab.notebook()
+    notebook.run("from __future__ import annotations")
+    run = notebook.run("%%gpu-schedule\ndef f(x: nowhere): return x")
+    assert run.ok, run.error
+    other = one_lab.notebook()
+    assert not other.run("%%gpu-schedule\ndef f(x: nowhere): return x").ok
+    assert other.run("%%gpu-schedule\nfrom __future__ import annotations").ok
+    assert other.run("def f(x: nowhere): return x").ok
+
+
 def test_top_level_await_runs_in_the_home(notebook: Notebook) -> None:
     # ipython/ipython#14157
     run = notebook.run("%%gpu-schedule\nimport asyncio\nawait asyncio.sleep(0)\nawaited = 1")

@@ -14,11 +14,11 @@ import pytest
 
 from workbench.core.errors import BugError
 from workbench.protocol.messages import (
+    Advanced,
     Cancel,
     ControllerRequest,
     Done,
     GetStatus,
-    LeaseConfirmed,
 )
 from workbench.transport.connection import (
     FRAME_LIMIT_BYTES,
@@ -96,8 +96,8 @@ async def test_a_lone_surrogate_in_a_message_is_spelled_out(socket: Path) -> Non
 
 
 def test_a_number_that_no_message_can_hold_is_named() -> None:
-    with pytest.raises(BugError, match="LeaseConfirmed cannot be sent"):
-        frame_of(1, LeaseConfirmed(lease="L1", pid=10**30))
+    with pytest.raises(BugError, match="Advanced cannot be sent"):
+        frame_of(1, Advanced(job="j", size_bytes=10**30))
 
 
 @pytest.mark.parametrize(

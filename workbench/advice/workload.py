@@ -32,14 +32,12 @@ class Workload:
         asks_for_device: The code names a device somewhere (`.to(…)`, `device=`, `.cuda()`).
         data_bytes: Of the arrays, frames and tensors that it reads, where they tell their size.
         parameters: Of the torch modules that it reads.
-        largest: The largest input and its bytes; None where none tells its size.
     """
 
     libraries: set[str] = field(default_factory=set)
     asks_for_device: bool = False
     data_bytes: int = 0
     parameters: int = 0
-    largest: tuple[str, int] | None = None
 
 
 def workload(tree: ast.AST, namespace: Mapping[str, Any]) -> Workload:
@@ -70,11 +68,10 @@ def _visit(
             value = namespace[node.id]
             if id(value) not in seen:
                 seen.add(id(value))
-                _value(node.id, value, namespace, found, seen=seen, depth=depth)
+                _value(value, namespace, found, seen=seen, depth=depth)
 
 
 def _value(
-    name: str,
     value: Any,
     namespace: Mapping[str, Any],
     found: Workload,
@@ -91,8 +88,6 @@ def _value(
     size = _size_bytes(value)
     if size is not None:
         found.data_bytes += size
-        if found.largest is None or size > found.largest[1]:
-            found.largest = (name, size)
     found.parameters += _parameters(value)
 
 

@@ -19,7 +19,7 @@ from workbench.agent.output import DOORBELL
 from workbench.agent.runner import Runner
 from workbench.agent.server import Server
 from workbench.agent.sessions import Session, Sessions
-from workbench.core.errors import PeerError
+from workbench.core.errors import WorkbenchError
 from workbench.protocol.messages import AgentRequest, HeldLease, LeaseEnding
 from workbench.transport.connection import serve
 from workbench.transport.paths import agent_socket, jobs_directory, runtime_directory
@@ -148,7 +148,7 @@ class Agent:
             if not job.detach and not self._followers.has(job.id) and job.stop is None:
                 try:
                     await self._controller.cancel(job.id, SESSION_GONE)
-                except PeerError as error:
+                except WorkbenchError as error:
                     LOG.info("job %s is not cancelled yet: %s", job.id, error)
         return left
 
@@ -162,7 +162,7 @@ class Agent:
             return
         try:
             live = await self._controller.live_jobs()
-        except PeerError:
+        except WorkbenchError:
             return  # Asked again; a queue that nobody knows is not empty.
         for job in old:
             if job.id not in live and job.lease is None:

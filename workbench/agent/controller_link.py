@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from workbench import __version__
-from workbench.core.errors import PeerError, WorkbenchError
+from workbench.core.errors import PeerError, UserError, WorkbenchError
 from workbench.protocol.messages import (
-    PROTOCOL,
     Attach,
     Cancel,
     ControllerReply,
-    Failure,
     GetStatus,
     GrantPush,
     HeldLease,
-    Hello,
     LeaseConfirmed,
     LeaseEnding,
     LeaseOver,
@@ -29,6 +24,7 @@ from workbench.protocol.messages import (
     Status,
     StopPush,
 )
+from workbench.transport.channel import Channel
 from workbench.transport.connection import Connection, connect
 from workbench.transport.errors import ConnectionLost, NobodyListens
 from workbench.transport.paths import ControllerPlace, controller_place
@@ -68,9 +64,7 @@ class ControllerLink:
         self._held = held
         self._is_needed = is_needed
         self._on_reported = on_reported
-        self._connection: Connection[ControllerReply] | None = None
-        self._ids = itertools.count(1)
-        self._askers: dict[int, asyncio.Future[Message]] = {}
+        self._channel: Channel | None = None
         self._over: dict[str, LeaseEnding] = {}
         self._telling: set[asyncio.Task[None]] = set()
         self._attached = asyncio.Event()
@@ -97,9 +91,9 @@ class ControllerLink:
             await asyncio.wait_for(self._attached.wait(), timeout_s)
         return self._attached.is_set()
 
-    def confirm(self, lease: str, pid: int) -> None:
+    def confirm(self, lease: str) -> None:
         """Say that a lease's job runs. Attaching says it again by itself."""
-        self._tell(LeaseConfirmed(lease=lease, pid=pid))
+        self._tell(LeaseConfirmed(lease=lease))
 
     def over(self, lease: str, ending: LeaseEnding) -> None:
         """Say that nobody is left in a lease's tree, until the controller has understood."""
@@ -111,6 +105,7 @@ class ControllerLink:
 
         Raises:
             PeerError: The controller cannot be reached now.
+            UserError: It does not know the job.
         """
         await self._ask(Cancel(job=job, reason=reason))
 
@@ -131,27 +126,22 @@ class ControllerLink:
         Raises:
             WorkbenchError: It could not be made.
         """
-        connection = await self._open()
+        channel = Channel(
+            await self._open(),
+            on_push=lambda push: _obey(orders, push),
+            on_lost=lambda error: LOG.info("the controller is gone: %s", error),
+        )
         try:
-            await _greet(connection, next(self._ids))
-            self._connection = connection
-            # Grants may come before the answer, so it is waited for like any other.
+            await channel.greet()
+            self._channel = channel
             self._tell(Attach(leases=self._held()))
             for lease, ending in self._over.items():
                 self._tell(LeaseOver(lease=lease, ending=ending))
-            while True:
-                identity, message = await connection.receive()
-                self._on_message(orders, identity, message)
-        except ConnectionLost as error:
-            LOG.info("the controller is gone: %s", error)
+            await channel.until_lost()
         finally:
-            self._connection = None
+            self._channel = None
             self._attached.clear()
-            for asker in self._askers.values():
-                if not asker.done():
-                    asker.set_exception(ConnectionLost("the controller went away"))
-            self._askers.clear()
-            await connection.close()
+            await channel.close()
 
     async def _open(self) -> Connection[ControllerReply]:
         place = controller_place()
@@ -168,28 +158,20 @@ class ControllerLink:
     async def _connect(self, place: ControllerPlace) -> Connection[ControllerReply]:
         return await connect(place.socket, ControllerReply, trusted_uids=place.trusted_uids)
 
-    def _on_message(self, orders: Orders, identity: int, message: Message) -> None:
-        if isinstance(message, GrantPush):
-            orders.grant(message)
-        elif isinstance(message, StopPush):
-            orders.stop(message)
-        elif (asker := self._askers.pop(identity, None)) is not None and not asker.done():
-            asker.set_result(message)
-
     def _tell(self, message: Message) -> None:
-        if self._connection is not None:
+        if self._channel is not None:
             telling = asyncio.create_task(self._tell_and_note(message))
             self._telling.add(telling)
             telling.add_done_callback(self._telling.discard)
 
     async def _tell_and_note(self, message: Message) -> None:
         try:
-            answer = await self._ask(message)
-        except PeerError:
+            await self._ask(message)
+        except ConnectionLost:
             return  # Said again when we attach the next time.
-        if isinstance(answer, Failure):
-            LOG.warning("%s was refused: %s", type(message).__name__, answer.message)
-            if answer.fault != "user":
+        except WorkbenchError as error:
+            LOG.warning("%s was refused: %s", type(message).__name__, error.message)
+            if not isinstance(error, UserError):
                 return
         if isinstance(message, Attach):
             self._attached.set()
@@ -198,17 +180,13 @@ class ControllerLink:
             self._on_reported(message.lease)
 
     async def _ask(self, message: Message) -> Message:
-        if self._connection is None:
+        if self._channel is None:
             raise ConnectionLost("the controller is not connected")
-        identity = next(self._ids)
-        asker: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._askers[identity] = asker
-        self._connection.send(identity, message)
-        return await asker
+        return await self._channel.ask(message)
 
 
-async def _greet(connection: Connection[Any], identity: int) -> None:
-    connection.send(identity, Hello(protocol=PROTOCOL, software=__version__, role="agent"))
-    _, answer = await connection.receive()
-    if isinstance(answer, Failure):
-        raise PeerError(answer.message, next_step=answer.next_step)
+def _obey(orders: Orders, push: Message) -> None:
+    if isinstance(push, GrantPush):
+        orders.grant(push)
+    elif isinstance(push, StopPush):
+        orders.stop(push)

@@ -29,7 +29,7 @@ from workbench.agent.threads import thread_environment, use_cores
 from workbench.boundary import Arrival, CellError, unpack
 from workbench.engines.gate import Gate
 from workbench.engines.local import cpu_worker_count, threads_each
-from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_source
+from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_spec
 from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import RESULT_NAME, CellSpec, read_spec
 from workbench.protocol.plan import Plan
@@ -135,15 +135,12 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
     arrival: Arrival | None = None
     error: BaseException | None = None
     before: dict[str, Any] = {}
-    environment: dict[str, str | None] = {}
     leftovers = Leftovers()
     try:
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             arrival = unpack(directory, namespace)
             before = dict(namespace)
-            environment = {name: os.environ.get(name) for name in spec.env}
-            os.environ.update(spec.env)
             cell = _parse(shell, spec)
             _run_statements(scene, cell)
             if os.getpid() == me:
@@ -158,7 +155,6 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
     shown = None if error is None else _show_error(shell, error, spec.filename)
     if arrival is None:
         return _failed(error)
-    _take_back(spec.env, environment)
     names = [name for name, value in namespace.items() if before.get(name, before) is not value]
     deleted = [name for name in before if name not in namespace]
     arrival.pack_back(directory, names=names, deleted=deleted, error=shown)
@@ -170,9 +166,7 @@ def _run_cell(scene: Scene) -> dict[str, Any]:
 
 
 def _parse(shell: HomeShell, spec: CellSpec) -> Cell:
-    cell = parse_source(
-        spec.source, raw=spec.raw, first_line=spec.first_line, filename=spec.filename
-    )
+    cell = parse_spec(spec)
     shell.know_source(cell, spec.execution_count, spec.head)
     return cell
 
@@ -286,15 +280,6 @@ def _show_error(shell: HomeShell, error: BaseException, filename: str) -> CellEr
     lines = shell.render(error, filename)
     shell.append("error", etype=type(error).__name__, text=_text(error), traceback=lines)
     return CellError(exception=error, traceback_lines=lines)
-
-
-def _take_back(ours: Mapping[str, str], before: Mapping[str, str | None]) -> None:
-    """Undo what we added to the environment, so that it does not count as the cell's change."""
-    for name, value in ours.items():
-        if os.environ.get(name) == value:
-            os.environ.pop(name)
-            if (old := before.get(name)) is not None:
-                os.environ[name] = old
 
 
 def _failed(error: BaseException | None) -> dict[str, Any]:

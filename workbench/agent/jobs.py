@@ -19,6 +19,7 @@ from workbench.agent.errors import NotComplete, NotHere, ProtocolMismatch, Still
 from workbench.agent.keeper import KERNEL
 from workbench.agent.lease import Lease, read_lease
 from workbench.agent.process import ProcessId, boot_id
+from workbench.protocol.endings import ending_from
 from workbench.protocol.job_files import (
     ENDED,
     OUTPUT,
@@ -50,6 +51,7 @@ class Job:
         ending: None until nobody of its tree is left.
         is_reported: The controller knows `ending`.
         stop: How it is to be told that it was stopped; None where it is not to be.
+        is_interrupted: Its owner interrupted it before there was a shim that could hear it.
         running: Starts it and watches it to its end.
     """
 
@@ -64,6 +66,7 @@ class Job:
     ending: LeaseEnding | None = None
     is_reported: bool = False
     stop: LeaseEnding | None = None
+    is_interrupted: bool = False
     running: asyncio.Task[None] | None = field(default=None, repr=False)
 
     @property
@@ -248,11 +251,6 @@ class Jobs:
         if spec.job != job or spec.session != session:
             raise NotComplete(f"{directory} holds another job or session than the one staged")
         return directory
-
-
-def ending_from(record: dict[str, Any]) -> LeaseEnding:
-    """Return the ending in a record of ended.json."""
-    return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
 
 
 def _load(directory: Path) -> Job:

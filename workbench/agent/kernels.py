@@ -11,8 +11,9 @@ from workbench.agent.errors import NotHere, NotReady
 from workbench.agent.jobs import Job, Jobs
 from workbench.agent.keeper import KERNEL, LOOK_AGAIN
 from workbench.agent.launcher_link import LauncherLink
-from workbench.agent.process import MARK, ProcessId, is_alive, send_signal
+from workbench.agent.process import ProcessId, is_alive, send_signal
 from workbench.agent.threads import own_values, thread_environment
+from workbench.protocol.environment import MARK
 from workbench.protocol.job_files import SHIM, write_json
 from workbench.protocol.messages import (
     GiveBack,
@@ -32,7 +33,7 @@ class Kernels:
         jobs: What is staged and runs.
         launcher: Forks the keepers.
         doorbell: The agent's doorbell, for the keepers.
-        confirm: Called with lease and keeper once a kernel has started.
+        confirm: Called with the lease once a kernel has started.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Kernels:
         jobs: Jobs,
         launcher: LauncherLink,
         doorbell: Path,
-        confirm: Callable[[str, int], None],
+        confirm: Callable[[str], None],
     ) -> None:
         self._jobs = jobs
         self._launcher = launcher
@@ -98,8 +99,8 @@ class Kernels:
         kernel = {"pid": message.pid, "start_ticks": message.start_ticks}
         _tell(job, taken=record["taken"], kernel=kernel, given_back=False)
         assert job.lease is not None
-        if (shim := job.recorded_shim()) is not None:
-            self._confirm(job.lease.lease, shim.pid)
+        if job.recorded_shim() is not None:
+            self._confirm(job.lease.lease)
 
     def give_back(self, message: GiveBack) -> None:
         """Have the lease given back; on an ended job this changes nothing."""

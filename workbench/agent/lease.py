@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workbench.agent.process import mark_of
-from workbench.protocol.job_files import LEASE, read_json
+from workbench.devices.visible import lease_environment
+from workbench.protocol.environment import SIMULATED
+from workbench.protocol.job_files import LEASE, create_json, read_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,6 @@ class Lease:
         job: The job id.
         gpus: UUIDs in the order in which the job sees them.
         cores: CPU cores.
-        memory_bytes: Host memory set apart; 0 where the job declared none.
         simulated: The GPUs exist only for teaching; the job runs on the CPU.
         grace_s: Seconds between TERM and KILL when the job is ended.
     """
@@ -29,7 +28,6 @@ class Lease:
     job: str
     gpus: list[str]
     cores: int
-    memory_bytes: int
     simulated: bool
     grace_s: float
 
@@ -44,37 +42,20 @@ class Lease:
         return [] if self.simulated else self.gpus
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that hold while the job runs.
-
-        Without a card CUDA_VISIBLE_DEVICES is empty, so that nothing takes one unasked.
-        """
-        variables = {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": ",".join(self.real_gpus),
-        }
+        """Return the variables that hold while the job runs."""
+        variables = lease_environment(self.real_gpus)
         if self.simulated and self.gpus:
-            variables["GPU_WORKBENCH_SIMULATED"] = ",".join(self.gpus)
+            variables[SIMULATED] = ",".join(self.gpus)
         return variables
 
 
 def create_lease(directory: Path, lease: Lease) -> Lease:
-    """Write lease.json unless there is one, and return the one that is there.
-
-    The file appears whole and only once, whoever else tries.
-    """
-    path = directory / LEASE
-    temporary = directory / f"{LEASE}.{os.getpid()}"
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(asdict(lease)), encoding="utf-8")
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        found = read_lease(directory)
-        assert found is not None
-        return found
-    finally:
-        temporary.unlink()
-    return lease
+    """Write lease.json unless there is one, and return the one that is there."""
+    if create_json(directory / LEASE, asdict(lease)):
+        return lease
+    found = read_lease(directory)
+    assert found is not None
+    return found
 
 
 def read_lease(directory: Path) -> Lease | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-MARK: Final = "GPU_WORKBENCH_LEASE"
-"""Names the lease in a process's environment, by which its tree can be found."""
+from workbench.protocol.environment import MARK
+
 MARK_BYTES: Final = 64
 """Every mark has this width, so that a fork can overwrite its ancestor's in place."""
 NO_LEASE: Final = "-" * MARK_BYTES

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from workbench.agent.jobs import Job, Jobs, ending_from
+from workbench.agent.jobs import Job, Jobs
 from workbench.agent.kernels import Kernels
 from workbench.agent.lease import Lease, create_lease
 from workbench.agent.options import Options
@@ -21,17 +21,19 @@ from workbench.agent.process import ProcessId, open_pidfd, send_signal
 from workbench.agent.sessions import Sessions
 from workbench.agent.tree import Ending, Tree
 from workbench.core.errors import WorkbenchError
+from workbench.protocol.endings import ending_from
 from workbench.protocol.job_files import ENDED, STOP, write_json
 from workbench.protocol.messages import GrantPush, LeaseEnding, StopPush
 
 LOG: Final = logging.getLogger(__name__)
 NOT_STAGED: Final = LeaseEnding(outcome="lost", detail="it is not staged here")
+INTERRUPTED: Final = LeaseEnding(outcome="cancelled", detail="interrupted by its owner")
 
 
 class Reports(Protocol):
     """Where the runner reports to: the controller, through `ControllerLink`."""
 
-    def confirm(self, lease: str, pid: int) -> None:
+    def confirm(self, lease: str) -> None:
         """The lease's job runs."""
 
     def over(self, lease: str, ending: LeaseEnding) -> None:
@@ -84,7 +86,6 @@ class Runner:
             job=grant.job,
             gpus=grant.gpus,
             cores=grant.cores,
-            memory_bytes=grant.memory_bytes,
             simulated=grant.simulated,
             grace_s=self._options.grace_s,
         )
@@ -94,7 +95,7 @@ class Runner:
         if job.ending is not None:
             self._reports.over(lease.lease, job.ending)
         elif job.shim is not None:
-            self._confirm(job, job.shim)
+            self._confirm(job)
         else:
             self._run(job)
 
@@ -105,7 +106,6 @@ class Runner:
             job=stop.job,
             gpus=[],
             cores=1,
-            memory_bytes=0,
             simulated=False,
             grace_s=self._options.grace_s,
         )
@@ -121,8 +121,14 @@ class Runner:
             self._run(job)
 
     def interrupt(self, job: Job) -> None:
-        """Raise KeyboardInterrupt in the running statement; nothing where none runs."""
-        if job.shim is not None and job.ending is None:
+        """Raise KeyboardInterrupt in the running statement.
+
+        A job whose shim is not forked yet is interrupted as soon as it is; one that was not
+        granted by now never starts.
+        """
+        if job.shim is None:
+            job.is_interrupted = True
+        elif job.ending is None:
             send_signal(job.shim, signal.SIGINT)
 
     def note_ending(self, job: str, record: dict[str, Any]) -> None:
@@ -167,32 +173,38 @@ class Runner:
         assert job.lease is not None
         shim = job.recorded_shim()
         if shim is None:
-            if job.stop is not None:
-                self._end(job, job.stop)
+            never = job.stop or (INTERRUPTED if job.is_interrupted else None)
+            if never is not None:
+                self._end(job, never)
                 return
             shim = await self._fork(job)
-        job.shim = shim
-        self._confirm(job, shim)
+        self._use(job, shim)
+        self._confirm(job)
         if job.stop is not None:
             _stop_shim(job, shim)
+
+    def _use(self, job: Job, shim: ProcessId) -> None:
+        job.shim = shim
+        if job.is_interrupted:
+            send_signal(shim, signal.SIGINT)
 
     async def _fork(self, job: Job) -> ProcessId:
         if job.opening is None:
             return await self._kernels.fork(job)
         return await self._sessions.know(job.opening).fork(job.directory)
 
-    def _confirm(self, job: Job, shim: ProcessId) -> None:
+    def _confirm(self, job: Job) -> None:
         # A kernel's job runs when its kernel does: until then its units are only ready.
         if job.lease is not None and not job.is_ready:
-            self._reports.confirm(job.lease.lease, shim.pid)
+            self._reports.confirm(job.lease.lease)
 
     async def _watch(self, job: Job) -> None:
         assert job.shim is not None
         while True:
             await _gone(job.shim)
             recorded = job.recorded_shim()
-            if recorded not in {None, job.shim}:
-                job.shim = recorded  # Ours came second and ended at once; this one has the job.
+            if recorded is not None and recorded != job.shim:
+                self._use(job, recorded)  # Ours came second and ended; this one has the job.
                 continue
             ending = job.recorded_ending() or self._told.pop(job.id, None)
             if ending is not None:

@@ -7,7 +7,6 @@ import logging
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -16,16 +15,16 @@ from workbench import __version__
 from workbench.agent.controller_link import ControllerLink
 from workbench.agent.errors import NotComplete, ProtocolMismatch
 from workbench.agent.followers import Followers
-from workbench.agent.jobs import Jobs
+from workbench.agent.jobs import Job, Jobs
 from workbench.agent.kernels import Kernels
 from workbench.agent.runner import Runner
 from workbench.agent.sessions import Session, Sessions
-from workbench.core.errors import BugError, UserError, WorkbenchError
+from workbench.core.errors import BugError, WorkbenchError
+from workbench.protocol.failures import failure_of
 from workbench.protocol.messages import (
     PROTOCOL,
     Discard,
     Done,
-    Failure,
     Follow,
     GiveBack,
     Hello,
@@ -41,7 +40,7 @@ from workbench.protocol.messages import (
 )
 from workbench.protocol.text import restored
 from workbench.transport.connection import Connection
-from workbench.transport.errors import ConnectionLost
+from workbench.transport.errors import BrokenProtocol, ConnectionLost
 
 LOG: Final = logging.getLogger(__name__)
 ATTACH_TIMEOUT_S: Final = 5.0
@@ -91,6 +90,8 @@ class Server:
             await self._greet(connection)
             while True:
                 identity, message = await connection.receive()
+                if isinstance(message, Hello):
+                    raise BrokenProtocol("Hello came out of place")
                 answer = self._answer(connection, identity, message, opened)
                 task = asyncio.create_task(answer)
                 answering.add(task)
@@ -113,7 +114,7 @@ class Server:
                 next_step="Run `pip install -U gpu-workbench` in both environments, then "
                 "`workbench down`",
             )
-            connection.send(identity, _failure(error))
+            connection.send(identity, failure_of(error))
             raise ConnectionLost(str(error))
         welcome = Welcome(
             protocol=PROTOCOL,
@@ -131,27 +132,44 @@ class Server:
         message: Message,
         opened: list[Session],
     ) -> None:
+        followed: Job | None = None
         answer: Message = Done()
         try:
-            match message:
-                case OpenSession():
-                    self._open(message, opened)
-                case Follow():
-                    # The answer comes before the first push.
-                    job = self._jobs.get(message.job)
-                    connection.send(identity, answer)
-                    self._followers.add(connection, job)
-                    return
-                case TakeKernel():
-                    answer = self._kernels.take(message)
-                case _:
-                    await self._handlers[type(message)](self, message)
+            if isinstance(message, Follow):
+                followed = self._jobs.get(message.job)
+            else:
+                answer = await self._carry_out(message, opened)
         except WorkbenchError as error:
-            answer = _failure(error)
+            answer = failure_of(error)
         except Exception as error:
             LOG.exception("a bug in answering %s", type(message).__name__)
-            answer = _failure(BugError(f"the agent met a bug of its own: {error!r}"))
+            answer = failure_of(BugError(f"the agent met a bug of its own: {error!r}"))
         connection.send(identity, answer)
+        if followed is not None:  # The answer comes before the first push.
+            self._followers.add(connection, followed)
+
+    async def _carry_out(self, message: Message, opened: list[Session]) -> Message:
+        match message:
+            case OpenSession():
+                self._open(message, opened)
+            case Warm():
+                await self._warm(message)
+            case Stage():
+                opening = self._sessions.get(message.session).opening
+                self._jobs.stage(message.job, opening, detach=message.detach)
+            case Discard():
+                self._jobs.discard(message.job)
+            case Interrupt():
+                self._runner.interrupt(self._jobs.get(message.job))
+            case StageKernel():
+                self._kernels.stage(message)
+            case TakeKernel():
+                return self._kernels.take(message)
+            case KernelStarted():
+                self._kernels.started(message)
+            case GiveBack():
+                self._kernels.give_back(message)
+        return Done()
 
     def _open(self, message: OpenSession, opened: list[Session]) -> None:
         if not _SESSION_ID.fullmatch(message.session):
@@ -171,35 +189,6 @@ class Server:
             session.warm(message.modules), self._controller.attached(ATTACH_TIMEOUT_S)
         )
 
-    async def _stage(self, message: Stage) -> None:
-        session = self._sessions.get(message.session)
-        self._jobs.stage(message.job, session.opening, detach=message.detach)
-
-    async def _discard(self, message: Discard) -> None:
-        self._jobs.discard(message.job)
-
-    async def _interrupt(self, message: Interrupt) -> None:
-        self._runner.interrupt(self._jobs.get(message.job))
-
-    async def _stage_kernel(self, message: StageKernel) -> None:
-        self._kernels.stage(message)
-
-    async def _kernel_started(self, message: KernelStarted) -> None:
-        self._kernels.started(message)
-
-    async def _give_back(self, message: GiveBack) -> None:
-        self._kernels.give_back(message)
-
-    _handlers: Final[dict[type[Message], Callable[[Any, Any], Awaitable[None]]]] = {
-        Warm: _warm,
-        Stage: _stage,
-        Discard: _discard,
-        Interrupt: _interrupt,
-        StageKernel: _stage_kernel,
-        KernelStarted: _kernel_started,
-        GiveBack: _give_back,
-    }
-
 
 def _restored(message: OpenSession) -> OpenSession:
     return msgspec.structs.replace(
@@ -216,16 +205,3 @@ async def _warm_quietly(session: Session, modules: list[str]) -> None:
         await session.warm(modules)
     except WorkbenchError as error:
         LOG.warning("no zygote for session %s: %s", session.opening.session[:8], error)
-
-
-def _failure(error: WorkbenchError) -> Failure:
-    return Failure(
-        fault="user"
-        if isinstance(error, UserError)
-        else "bug"
-        if isinstance(error, BugError)
-        else "peer",
-        error=type(error).__name__,
-        message=error.message,
-        next_step=error.next_step,
-    )

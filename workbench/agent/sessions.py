@@ -18,7 +18,6 @@ from workbench.agent.errors import CannotStart, NotHere, ProtocolMismatch, Zygot
 from workbench.agent.launcher_link import LauncherLink
 from workbench.agent.output import DOORBELL
 from workbench.agent.process import (
-    MARK,
     NO_LEASE,
     ProcessId,
     is_alive,
@@ -26,6 +25,7 @@ from workbench.agent.process import (
     send_signal,
 )
 from workbench.agent.threads import own_values, single_threaded
+from workbench.protocol.environment import MARK
 from workbench.protocol.messages import PROTOCOL, OpenSession
 
 LOG: Final = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _LAST_WORDS_BYTES: Final = 2000
 
 
 class Zygote:
-    """A connection to one zygote. Make it with `ZygotePlace.connect`."""
+    """A connection to one zygote. `Session` makes it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

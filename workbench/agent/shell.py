@@ -150,6 +150,7 @@ class HomeShell(InteractiveShell):
 
     def know_source(self, cell: Cell, execution_count: int, head: str) -> None:
         """Have tracebacks show the user's own lines of this cell as `Cell In[n]`."""
+        self.compile.flags |= cell.future_flags  # As in a kernel; %time compiles with them.
         self.execution_count = execution_count
         self.compile._filename_map[cell.filename] = execution_count  # noqa: SLF001  (no other way)
         above = head.splitlines(keepends=True)

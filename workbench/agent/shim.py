@@ -33,7 +33,7 @@ from workbench.agent.process import (
 )
 from workbench.agent.tree import Ending, Tree
 from workbench.agent.wakeup import Wakeup
-from workbench.protocol.job_files import ENDED, SHIM, STOP, read_json, write_json
+from workbench.protocol.job_files import ENDED, SHIM, STOP, create_json, read_json, write_json
 
 
 class JobCode(Protocol):
@@ -85,16 +85,7 @@ def claim(directory: Path) -> bool:
     """Write the calling process down as the job's shim; False where another one is."""
     me = own_id()
     record = {"pid": me.pid, "start_ticks": me.start_ticks, "boot_id": boot_id()}
-    temporary = directory / f"{SHIM}.{me.pid}"
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(record), encoding="ascii")
-    try:
-        (directory / SHIM).hardlink_to(temporary)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink()
-    return True
+    return create_json(directory / SHIM, record)
 
 
 class Shim:

@@ -3,9 +3,11 @@
 It keeps one thread, never initialises CUDA, imports nothing of the user's own files and holds no
 units. The agent talks to it over a Unix socket, JSON lines each way, and may come and go:
 
-    {"op": "warm", ...}   import these packages       → {"ready": true} or {"spoilt_by": module}
-    {"op": "fork", ...}   fork a shim for this job    → {"pid": n, "start_ticks": n}
+    {"op": "warm", ...}   import these packages       → {"protocol", "spoilt_by"}
+    {"op": "fork", ...}   fork a shim for this job    → {"pid", "start_ticks"} or {"spoilt_by"}
     {"op": "end"}         end when nobody needs you
+
+`spoilt_by` names the package whose import made this process unfit to fork, where one did.
 
 `python -m workbench.agent.zygote FD DOORBELL`: FD is a listening socket.
 """
@@ -127,7 +129,7 @@ class Zygote:
         with _kept_shared():
             spoilt_by = self._import(request["modules"], frozenset(request["skip"]))
             prepare_boundary()
-        return {"protocol": PROTOCOL, "spoilt_by": spoilt_by, "python": sys.version}
+        return {"protocol": PROTOCOL, "spoilt_by": spoilt_by}
 
     def _import(self, modules: Iterable[str], skip: frozenset[str]) -> str | None:
         """Import what is installed; return the module that made this process unfit to fork."""

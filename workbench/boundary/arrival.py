@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from workbench.boundary.binding import code_first
 from workbench.boundary.cell_error import CellError, describe
 from workbench.boundary.compare import Change, Watch
-from workbench.boundary.errors import Refused
+from workbench.boundary.errors import Refused, RemoteError
 from workbench.boundary.inputs import Inputs, load_inputs
 from workbench.boundary.labels import Label, Labels
 from workbench.boundary.libraries import Run, new_memory
 from workbench.boundary.memo import collection_paused
 from workbench.boundary.parcel import Parcel
+from workbench.boundary.paring import Pared, Paring
 from workbench.boundary.process_state import capture, changed_since
 from workbench.boundary.writer import Writer
 
@@ -23,6 +25,7 @@ _PARTED: Final = (
     "a new view of an array with wide gaps between its items came back with memory of its own"
 )
 _BEING_WRITTEN: Final = "result.pickle.tmp"
+_MOST_PARED_TIMES: Final = 2
 
 
 @collection_paused()
@@ -46,13 +49,22 @@ def unpack(directory: Path, namespace: dict[str, Any]) -> Arrival:
 
 @dataclass(slots=True, kw_only=True)
 class _Answer:
-    """What goes back, less what turned out to be unable to."""
+    """What goes back, less what turned out to be unable to.
+
+    Attributes:
+        raised: What is pickled for the exception: itself, or what can cross of it.
+        pared_times: How often what cannot cross was taken out of it.
+    """
 
     bound: dict[str, Any]
     deleted: list[str]
     changes: list[Change]
     error: CellError | None
+    raised: BaseException | Pared | None
+    traceback_lines: Sequence[str]
+    pared_times: int = 0
     not_returned: dict[str, str] = field(default_factory=dict)
+    lost_changes: dict[str, str] = field(default_factory=dict)
 
 
 class Arrival:
@@ -93,7 +105,12 @@ class Arrival:
         if isinstance(error, BaseException):
             error = CellError(exception=error)
         answer = _Answer(
-            bound=bound, deleted=gone, changes=list(self._watch.changes()), error=error
+            bound=bound,
+            deleted=gone,
+            changes=list(self._watch.changes()),
+            error=error,
+            raised=error.exception if error else None,
+            traceback_lines=error.traceback_lines if error else (),
         )
         self._pack(answer).write(directory / _BEING_WRITTEN)
         (directory / _BEING_WRITTEN).rename(directory / RESULT_NAME)
@@ -105,7 +122,8 @@ class Arrival:
         values = self._inputs.values
         again = [name for name in values if name not in now or now[name] is not values[name]]
         candidates = [*names, *again, *self._inputs.manifest["binds"]]
-        bound = {name: now[name] for name in dict.fromkeys(candidates) if name in now}
+        there = [name for name in dict.fromkeys(candidates) if name in now]
+        bound = {name: now[name] for name in code_first(there, now)}
         return bound, [name for name in dict.fromkeys([*deleted, *again]) if name not in now]
 
     def _pack(self, answer: _Answer) -> Parcel:
@@ -145,17 +163,36 @@ class Arrival:
         for change in answer.changes:
             if reason := _dump_change(writer, change):
                 name = self._labels.name_of(change.number) or "an object"
-                answer.not_returned[name] = f"its change cannot come back: {reason}"
+                answer.lost_changes[name] = reason
                 answer.changes.remove(change)
                 return False
         if reason := _dump(writer, changed_since(self._state)):
             raise AssertionError(reason)
-        error = answer.error
-        if _dump(writer, error and (error.exception, list(error.traceback_lines))):
-            assert error is not None
-            answer.error = error.as_remote()
+        if _dump(writer, answer.raised):
+            self._pare(answer)
             return False
         return True
+
+    def _pare(self, answer: _Answer) -> None:
+        """Takes out of the exception what cannot go, and says so; more of it the next time."""
+        error = answer.error
+        assert error is not None, "None goes"
+        answer.pared_times += 1
+        if answer.pared_times > _MOST_PARED_TIMES:
+            answer.raised = RemoteError(describe(error.exception))
+            answer.traceback_lines = error.traceback_lines
+            return
+        paring = Paring(_Trial(self._writer).why_not, keeps_links=answer.pared_times == 1)
+        try:
+            answer.raised = paring.pare(error.exception)
+        except Exception:  # noqa: BLE001  (it runs the user's own code, or is too deep)
+            self._pare(answer)
+            return
+        if error.traceback_lines:  # They are shown as they are, and these notes are new.
+            answer.traceback_lines = [*error.traceback_lines, *(f"\n{one}" for one in paring.notes)]
+
+    def _writer(self) -> Writer:
+        return Writer(self._namespace, self._inputs.objects, self._run())
 
     def _parcel(self, writer: Writer, answer: _Answer, run: Run) -> Parcel:
         error = answer.error
@@ -174,7 +211,9 @@ class Arrival:
             ],
             "changes": len(answer.changes),
             "error": describe(error.exception) if error else None,
+            "traceback": list(answer.traceback_lines),
             "not_returned": answer.not_returned,
+            "lost_changes": answer.lost_changes,
             "notes": list(run.notes),
         }
         return Parcel(manifest=manifest, body=writer.body(), buffers=writer.buffers)
@@ -194,11 +233,35 @@ def _dump_change(writer: Writer, change: Change) -> str:
 
 
 def _dump(writer: Writer, thing: Any) -> str:
-    """Writes one stream; returns why it could not, empty where it could."""
+    """Writes one stream; returns why it could not and what to do, empty where it could."""
+    return ". ".join(filter(None, _problem(writer, thing)))
+
+
+def _problem(writer: Writer, thing: Any) -> tuple[str, str]:
+    """Writes one stream; returns why it could not, and what to do."""
     try:
         writer.dump(thing)
     except Refused as refused:
-        return f"{type(writer.reached).__qualname__} {refused.why}. {refused.next_step}"
+        return f"{type(writer.reached).__qualname__} {refused.why}", refused.next_step
     except Exception as problem:  # noqa: BLE001  (pickling runs the user's own code)
-        return f"{type(writer.reached).__qualname__} cannot be pickled: {problem}"
-    return ""
+        return f"{type(writer.reached).__qualname__} cannot be pickled: {problem}", ""
+    return "", ""
+
+
+class _Trial:
+    """Tells what could be written, by writing it somewhere else.
+
+    Args:
+        new_writer: Makes a writer. What one has failed at is in its memo, so then another follows.
+    """
+
+    def __init__(self, new_writer: Callable[[], Writer]) -> None:
+        self._new_writer = new_writer
+        self._writer = new_writer()
+
+    def why_not(self, thing: Any) -> str:
+        """Returns why a thing cannot go; empty where it can."""
+        why, _ = _problem(self._writer, thing)
+        if why:
+            self._writer = self._new_writer()
+        return why

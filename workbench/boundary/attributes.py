@@ -5,11 +5,13 @@ from __future__ import annotations
 import types
 from typing import Any, Final
 
-from workbench.boundary.classes import class_attributes
+from workbench.boundary.classes import class_attributes, delete_attribute, set_attribute
 from workbench.boundary.containers import Facet
-from workbench.boundary.kinds import is_importable, slot_names
+from workbench.boundary.instances import slots_of
+from workbench.boundary.kinds import is_importable
 
 _ABSENT: Final = object()  # Never an attribute's value.
+_CLASS_OF: Final = vars(object)["__class__"]
 _OF_FUNCTIONS: Final = (
     "__code__",
     "__defaults__",
@@ -54,12 +56,8 @@ def put_attributes(value: Any, state: Difference) -> None:
     value.__dict__.update(changed)
 
 
-def _take_slots(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in slot_names(type(value)) if hasattr(value, name)}
-
-
 def _slots_difference(value: Any, before: dict[str, Any]) -> Difference | None:
-    return _compare(_take_slots(value), before)
+    return _compare(slots_of(value), before)
 
 
 def put_slots(value: Any, state: Difference) -> None:
@@ -82,7 +80,7 @@ def _class_difference(value: Any, before: type) -> tuple[type] | None:
 def put_class(value: Any, state: tuple[type]) -> None:
     """Makes an instance one of another class."""
     (cls,) = state
-    object.__setattr__(value, "__class__", cls)
+    _CLASS_OF.__set__(value, cls)
 
 
 def _take_function(function: Any) -> dict[str, Any]:
@@ -108,9 +106,9 @@ def put_definition(cls: type, state: Difference) -> None:
     """Sets and deletes attributes of a class."""
     changed, gone = state
     for name in gone:
-        type.__delattr__(cls, name)
+        delete_attribute(cls, name)
     for name, value in changed.items():
-        type.__setattr__(cls, name, value)
+        set_attribute(cls, name, value)
 
 
 def _take_cell(cell: types.CellType) -> tuple[Any, ...]:
@@ -136,7 +134,7 @@ def put_cell(cell: types.CellType, state: tuple[tuple[Any, ...]]) -> None:
 
 
 OWN_DICT: Final = Facet(take=_take_own_dict, difference=_own_dict_difference, put=put_own_dict)
-SLOTS: Final = Facet(take=_take_slots, difference=_slots_difference, put=put_slots)
+SLOTS: Final = Facet(take=slots_of, difference=_slots_difference, put=put_slots)
 CLASS: Final = Facet(take=_take_class, difference=_class_difference, put=put_class)
 FUNCTION: Final = Facet(take=_take_function, difference=_function_difference, put=put_function)
 CELL: Final = Facet(take=_take_cell, difference=_cell_difference, put=put_cell)

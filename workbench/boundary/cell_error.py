@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.boundary.errors import RemoteError
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellError:
@@ -24,14 +22,9 @@ class CellError:
         """Returns the exception, which IPython will show with the home's own traceback."""
         if self.traceback_lines:
             lines = list(self.traceback_lines)
-            self.exception._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+            # Not its class's own way, which may refuse.
+            object.__setattr__(self.exception, "_render_traceback_", lambda: lines)
         return self.exception
-
-    def as_remote(self) -> CellError:
-        """Returns a stand-in that can cross whatever the exception holds."""
-        return CellError(
-            exception=RemoteError(describe(self.exception)), traceback_lines=self.traceback_lines
-        )
 
 
 def describe(error: BaseException) -> str:

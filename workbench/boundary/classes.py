@@ -10,12 +10,14 @@ from __future__ import annotations
 import abc
 import contextlib
 import enum
+import gc
 import types
 from collections.abc import Iterator
 from typing import Any, Final
 
 from cloudpickle import cloudpickle
 
+from workbench.boundary.errors import Refused
 from workbench.boundary.kinds import is_importable
 
 _BUILTIN_NAMES: Final = {
@@ -23,8 +25,6 @@ _BUILTIN_NAMES: Final = {
 }
 _NOT_STATE: Final = frozenset(
     {
-        "__dict__",
-        "__weakref__",
         "__module__",
         "__slots__",
         "__abstractmethods__",
@@ -42,6 +42,11 @@ def reduce_class(cls: type) -> Any:
         return getattr, (types, _BUILTIN_NAMES[cls])
     if issubclass(cls, enum.Enum):
         return _reduce_enum(cls)
+    if "__dict__" in class_attributes(cls):
+        raise Refused(
+            f"is the class {cls.__qualname__}, whose own __dict__ hides what its instances hold",
+            "Give it another name",
+        )
     own: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
     if "__slots__" in cls.__dict__:
         own["__slots__"] = cls.__dict__["__slots__"]
@@ -71,11 +76,49 @@ def set_class(cls: type, state: tuple[Any, ...]) -> None:
     """Gives a class its attributes."""
     attributes, abstract, registered = state
     for name, value in attributes.items():
-        type.__setattr__(cls, name, value)
+        set_attribute(cls, name, value)
     if abstract is not None:
         cls.__abstractmethods__ = abstract  # type: ignore[attr-defined]
     for subclass in registered:
         cls.register(subclass)  # type: ignore[attr-defined]
+
+
+def set_attribute(cls: type, name: str, value: Any) -> None:
+    """Sets an attribute of a class, whatever its metaclass does where one is set."""
+    if _is_shadowed(cls, name):
+        _definition(cls)[name] = value
+        _have_it_looked_up_anew(cls)
+    else:
+        type.__setattr__(cls, name, value)
+
+
+def delete_attribute(cls: type, name: str) -> None:
+    """Deletes an attribute of a class, whatever its metaclass does where one is deleted."""
+    if _is_shadowed(cls, name):
+        del _definition(cls)[name]
+        _have_it_looked_up_anew(cls)
+    else:
+        type.__delattr__(cls, name)
+
+
+def _is_shadowed(cls: type, name: str) -> bool:
+    """Returns whether to set a name would set something of the class, such as its `__class__`."""
+    metaclass: Any = type(cls)
+    held = (vars(base)[name] for base in metaclass.__mro__ if name in vars(base))
+    return hasattr(type(next(held, None)), "__set__")
+
+
+def _definition(cls: type) -> dict[str, Any]:
+    """Returns the very dict that `cls.__dict__` is a view of."""
+    (definition,) = gc.get_referents(cls.__dict__)
+    own: dict[str, Any] = definition
+    return own
+
+
+def _have_it_looked_up_anew(cls: type) -> None:
+    """Has Python forget what it found in a class before."""
+    type.__setattr__(cls, "__touched__", None)
+    type.__delattr__(cls, "__touched__")
 
 
 def _abstract(cls: type) -> tuple[frozenset[str] | None, list[type]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MethodType
 from typing import Any, Final
 
+from workbench.boundary.binding import code_first
 from workbench.boundary.errors import CannotCross, Refused
 from workbench.boundary.explain import path_to
 from workbench.boundary.labels import Label, Labels
@@ -94,8 +95,14 @@ def pack(
         CannotCross: A name cannot cross, or all together are too large.
     """
     known = always_known(namespace)
+    names = list(names)
     run = Run(outbound=True, memory=new_memory())
     writer, sizes = _dump_all(run, known, namespace, names, limit_bytes)
+    if writer.runs_code:
+        names = code_first(sizes, namespace, writer.functions.reads)
+        if names != list(sizes):
+            run = Run(outbound=True, memory=new_memory())
+            writer, sizes = _dump_all(run, known, namespace, names, limit_bytes)
     objects = writer.numbered()
     if run.memory is not None and run.memory.plan(objects, ()):
         writer, sizes = _dump_all(run, known, namespace, names, limit_bytes)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from workbench.boundary.kinds import slot_names
 
 _MOST_LOOKED_AT: Final = 200_000
+_WITHOUT_PARTS: Final = (type, types.ModuleType)
 
 
 def path_to(culprit: Any, root: Any) -> str | None:
@@ -37,10 +38,10 @@ def path_to(culprit: Any, root: Any) -> str | None:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, type | types.ModuleType):
+    if issubclass(type(value), _WITHOUT_PARTS):
         return
     for cls, parts in _PARTS.items():
-        if isinstance(value, cls):
+        if issubclass(type(value), cls):
             yield from parts(value)
             break
     own = getattr(value, "__dict__", None)
@@ -66,8 +67,8 @@ def _of_a_function(value: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 _PARTS: Final[dict[Any, Callable[[Any], Iterable[tuple[str, Any]]]]] = {
     dict: _of_a_dict,
-    list | tuple | deque: lambda value: ((f"[{index}]", one) for index, one in enumerate(value)),
-    set | frozenset: lambda value: ((" item", one) for one in value),
+    (list, tuple, deque): lambda value: ((f"[{index}]", one) for index, one in enumerate(value)),
+    (set, frozenset): lambda value: ((" item", one) for one in value),
     types.FunctionType: _of_a_function,
     types.MethodType: lambda value: ((".__self__", value.__self__),),
 }

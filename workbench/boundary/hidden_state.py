@@ -23,10 +23,10 @@ def hidden_facet(fingerprints: Fingerprints) -> Facet:
     """Returns what can change in the state of C code."""
 
     def take(value: Any) -> bytes | None:
-        return fingerprints.of(_hidden(value))
+        return fingerprints.of(hidden_parts(value))
 
     def difference(value: Any, before: bytes | None) -> Any:
-        hidden = _hidden(value)
+        hidden = hidden_parts(value)
         if fingerprints.of(hidden) == before:
             return None
         if not hidden[1:]:
@@ -73,7 +73,7 @@ def _is_same(pair: tuple[str, str]) -> bool:
     return pair[0] == pair[1]
 
 
-def _hidden(value: Any) -> tuple[Any, ...]:
+def hidden_parts(value: Any) -> tuple[Any, ...]:
     """Returns what pickle says of an object beside its attributes: arguments and own state."""
     reduce: Callable[[Any], Any] | None = copyreg.dispatch_table.get(type(value))
     reduced: Any = reduce(value) if reduce else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)

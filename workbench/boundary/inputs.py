@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.boundary.binding import bound_meanwhile
 from workbench.boundary.crossing import BUFFERS_NAME, INPUTS_NAME
 from workbench.boundary.errors import BrokenTransfer
 from workbench.boundary.memo import Reader, always_known
@@ -36,7 +37,7 @@ class Inputs:
 
 
 def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool) -> Inputs:
-    """Loads what a kernel sent, and binds nothing.
+    """Loads what a kernel sent; in the end nothing is bound.
 
     Args:
         directory: Where `Crossing.write` wrote.
@@ -55,14 +56,16 @@ def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool)
     if take_state:
         arrive(state)
     values: dict[str, Any] = {}
-    for name in received.manifest["names"]:
-        try:
-            _, values[name] = reader.load()
-        except Exception as problem:
-            raise BrokenTransfer(
-                f"{name} cannot be made here: {type(problem).__name__}: {problem}",
-                next_step="Make it in the cell that uses it",
-            ) from problem
+    with bound_meanwhile(namespace) as bind:
+        for name in received.manifest["names"]:
+            try:
+                _, values[name] = reader.load()
+            except Exception as problem:
+                raise BrokenTransfer(
+                    f"{name} cannot be made here: {type(problem).__name__}: {problem}",
+                    next_step="Make it in the cell that uses it",
+                ) from problem
+            bind(name, values[name])
     objects = reader.numbered()
     assert len(objects) == received.manifest["objects"], "both sides number alike"
     for number in received.manifest["temporary"]:

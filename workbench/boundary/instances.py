@@ -1,10 +1,10 @@
-"""Instances of classes written in Python, and exceptions."""
+"""Instances of classes written in Python."""
 
 from __future__ import annotations
 
 import copyreg
+import functools
 import sys
-from collections.abc import Iterator
 from typing import Any, Final
 
 from workbench.boundary.kinds import is_importable, slot_names
@@ -15,17 +15,18 @@ def reduce_instance(value: Any) -> Any:
 
     Another name for that dict (`vars(x)`) then is that dict on the other side too.
     """
-    cls = type(value)
+    cls: type = type(value)
+    make = make_instance if _is_masked(cls) else _NEW
     own = getattr(value, "__dict__", None)
-    slots = _slots(value)
+    slots = slots_of(value)
     if not own and not slots and (name := _module_constant(value)) is not None:
         return name
-    listitems = list.__iter__(value) if isinstance(value, list) else None
-    dictitems = iter(dict.items(value)) if isinstance(value, dict) else None
+    listitems = list.__iter__(value) if issubclass(cls, list) else None
+    dictitems = iter(dict.items(value)) if issubclass(cls, dict) else None
     if slots:
         state: Any = (own, slots)
-        return _NEW, (cls,), state, listitems, dictitems, set_instance
-    return _NEW, (cls,), own, listitems, dictitems, set_own
+        return make, (cls,), state, listitems, dictitems, set_instance
+    return make, (cls,), own, listitems, dictitems, set_own
 
 
 def set_own(value: Any, own: dict[str, Any]) -> None:
@@ -45,43 +46,21 @@ def set_instance(value: Any, state: tuple[dict[str, Any] | None, dict[str, Any]]
 _NEW: Final = copyreg.__newobj__  # type: ignore[attr-defined]  # The pickler has an opcode for it.
 
 
-def _slots(value: Any) -> dict[str, Any]:
+def make_instance(cls: Any) -> Any:
+    """Returns an instance that holds nothing yet."""
+    return cls.__new__(cls)
+
+
+@functools.cache
+def _is_masked(cls: type) -> bool:
+    """Returns whether instances say that they are of another class, at which the opcode fails."""
+    return any("__class__" in vars(base) for base in cls.__mro__[:-1])
+
+
+def slots_of(value: Any) -> dict[str, Any]:
+    """Returns the slots of an instance that hold something."""
     names = slot_names(type(value))
     return {name: getattr(value, name) for name in names if hasattr(value, name)}
-
-
-def reduce_exception(error: BaseException) -> Any:
-    """Reduces an exception, whatever arguments its constructor takes.
-
-    Its traceback stays behind: frames cannot cross.
-    """
-    cls = type(error)
-    python_init = not isinstance(cls.__init__, _SLOT_WRAPPER)
-    if cls.__reduce__ is BaseException.__reduce__ and python_init:
-        args: tuple[Any, ...] = (make_exception, (cls, error.args))
-    else:
-        reduced: Any = error.__reduce_ex__(4)
-        args = reduced[:2]
-    links = (error.__cause__, error.__context__, error.__suppress_context__)
-    return *args, ((error.__dict__, _slots(error)), links), None, None, set_exception
-
-
-def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """Returns an exception that was not constructed by its own class, but by the built-in one."""
-    error = cls.__new__(cls, *args)
-    inits: Iterator[Any] = (vars(base).get("__init__") for base in cls.__mro__)
-    next(init for init in inits if isinstance(init, _SLOT_WRAPPER))(error, *args)
-    error.args = args
-    return error
-
-
-def set_exception(error: BaseException, state: tuple[Any, ...]) -> None:
-    """Gives an exception its attributes and what it arose from."""
-    own, (error.__cause__, error.__context__, error.__suppress_context__) = state
-    set_instance(error, own)
-
-
-_SLOT_WRAPPER = type(object.__init__)
 
 
 def _module_constant(value: Any) -> str | None:

@@ -1,16 +1,21 @@
 """Settings of libraries that change what code computes or shows, as plain values.
 
-Left out, since no plain value tells them: pandas' options, numpy's print formatters, log handlers
-other than those on stdout and stderr, the file mode mask.
+Left out, since no plain value tells them: pandas' options that are functions of the notebook,
+numpy's print formatters, log handlers other than those on stdout and stderr.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import types
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 _STREAMS: Final = ("stdout", "stderr")
+_PLAIN: Final = (type(None), bool, int, float, str)
+_ABSENT: Final = object()  # Never an option's value.
 
 
 def read_decimal() -> tuple[Any, ...]:
@@ -44,6 +49,36 @@ def set_numpy(_: Any, now: tuple[dict[str, str], dict[str, Any]]) -> None:
     numpy = _library("numpy")
     numpy.seterr(**now[0])
     numpy.set_printoptions(**now[1])
+
+
+def read_pandas() -> dict[str, Any]:
+    """Returns the options, by their full names."""
+    # To get them one by one warns of those that are about to go.
+    return dict(_options(_library("pandas").options.d, ""))
+
+
+def set_pandas(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    """Sets the options that changed."""
+    set_option = _library("pandas").set_option
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Whoever set it first was warned.
+        for name, value in now.items():
+            if (before or {}).get(name, _ABSENT) != value:
+                set_option(name, value)
+
+
+def _options(level: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in level.items():
+        if isinstance(value, dict):
+            yield from _options(value, f"{prefix}{name}.")
+        elif isinstance(value, _PLAIN) or _is_format(value):
+            yield prefix + name, value
+
+
+def _is_format(value: Any) -> bool:
+    """Returns whether a value is the likes of `"{:.2f}".format`."""
+    is_method = isinstance(value, types.BuiltinMethodType)
+    return is_method and type(value.__self__) is str and value.__name__ == "format"
 
 
 def read_torch() -> tuple[str, bool, bool]:

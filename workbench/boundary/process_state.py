@@ -20,6 +20,7 @@ from workbench.boundary import library_settings as settings
 _LEASE_OWN: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES")
 _LEASE_PREFIX: Final = "GPU_WORKBENCH_"
 _THREADS_SUFFIX: Final = "_NUM_THREADS"
+_STATUS: Final = Path("/proc/self/status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,21 @@ def _read_directory() -> str | None:
         return str(Path.cwd())
     except FileNotFoundError:  # It was removed under the process.
         return None
+
+
+def _read_mask() -> int | None:
+    """Returns the mask as Linux tells it: `os.umask` can only tell it by setting another."""
+    try:
+        status = _STATUS.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = next((line for line in status.splitlines() if line.startswith("Umask:")), None)
+    return None if found is None else int(found.split()[1], base=8)
+
+
+def _set_mask(_: int | None, now: int | None) -> None:
+    if now is not None:
+        os.umask(now)
 
 
 def _read_environment() -> dict[str, str]:
@@ -151,6 +167,7 @@ _PARTS: Final = {
     "path": _Part(library="sys", read=_read_path, set=_set_path),
     "directory": _Part(library="os", read=_read_directory, set=_set_directory),
     "environment": _Part(library="os", read=_read_environment, set=_set_environment),
+    "file mode mask": _Part(library="os", read=_read_mask, set=_set_mask),
     "filters": _Part(library="warnings", read=_read_filters, set=_set_filters),
     "random": _Part(library="random", read=_read_random, set=_set_random),
     "numpy": _Part(library="numpy", read=_read_numpy, set=_set_numpy),
@@ -160,6 +177,7 @@ _PARTS: Final = {
     ),
     "decimal": _Part(library="decimal", read=settings.read_decimal, set=settings.set_decimal),
     "numpy settings": _Part(library="numpy", read=settings.read_numpy, set=settings.set_numpy),
+    "pandas settings": _Part(library="pandas", read=settings.read_pandas, set=settings.set_pandas),
     "torch settings": _Part(library="torch", read=settings.read_torch, set=settings.set_torch),
     "logging": _Part(library="logging", read=settings.read_logging, set=settings.set_logging),
 }

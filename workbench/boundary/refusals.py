@@ -66,7 +66,7 @@ def refusal_of(cls: Any, *, outbound: bool) -> Callable[[Any], NoReturn] | None:
             return _refuse(f"is {noun}", next_step)
     if issubclass(cls, io.IOBase) and not issubclass(cls, _IN_MEMORY):
         return _refuse("is an open file", _OPEN_IT)
-    if cls.__module__.partition(".")[0] in _GPU_LIBRARIES:
+    if str(cls.__module__).partition(".")[0] in _GPU_LIBRARIES:
         return _refuse(
             "lies on a GPU, which the kernel of a scheduled cell never touches",
             "Copy it to the host in the cell: .get(), .to_pandas() or the like",

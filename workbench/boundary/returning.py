@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.boundary.arrival import RESULT_NAME
+from workbench.boundary.binding import bound_meanwhile
 from workbench.boundary.cell_error import CellError
 from workbench.boundary.crossing import Crossing
 from workbench.boundary.errors import BrokenTransfer, RemoteError
 from workbench.boundary.inputs import load_inputs
 from workbench.boundary.memo import Reader, collection_paused
+from workbench.boundary.own_code import Write, make, run_own_code
 from workbench.boundary.parcel import receive
 from workbench.boundary.process_state import give_back
-
-_Write = tuple[Callable[[Any, Any], None], Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,8 @@ class Changes:
         deleted: What it deleted.
         changed: Names whose value, or something in it, it changed in place.
         error: What it raised.
-        not_returned: Names that could not come back, and why.
+        not_returned: Names that were bound to what could not come back, and why it could not.
+        lost_changes: Names in which a change in place could not come back, and why it could not.
         notes: What the user should be told.
     """
 
@@ -39,9 +40,10 @@ class Changes:
     changed: Sequence[str]
     error: CellError | None
     not_returned: Mapping[str, str]
+    lost_changes: Mapping[str, str]
     notes: Sequence[str]
     _values: Mapping[str, Any]
-    _writes: Sequence[_Write]
+    _writes: Sequence[Write]
     _state: Mapping[str, Any]
 
     def commit(self, namespace: dict[str, Any]) -> None:
@@ -51,22 +53,19 @@ class Changes:
             namespace: The notebook's names.
 
         Raises:
-            BrokenTransfer: An object's own code refused a change: no name was bound, and objects
-                before it are changed.
+            BrokenTransfer: An object's own code refused a change: nothing was changed. Or a library
+                did, which only a change of the same object here in the meantime can bring about:
+                no name was bound, and objects before it are changed.
         """
-        for put, value, state in self._writes:
-            try:
-                put(value, state)
-            except Exception as problem:
-                raise BrokenTransfer(
-                    f"a {type(value).__qualname__} refused what the cell made of it, and no name"
-                    f" was bound: {type(problem).__name__}: {problem}",
-                    next_step="Some objects are changed already: make them anew",
-                ) from problem
-        give_back(self._state)
+        with bound_meanwhile(namespace) as bind:
+            for name, value in self._values.items():
+                bind(name, value)
+            for write in run_own_code(self._writes):
+                make(write, next_step="Some objects are changed already: make them anew")
         for name in self.deleted:
             namespace.pop(name, None)
         namespace.update(self._values)
+        give_back(self._state)  # Last, for what a directory or a library allows is not ours.
 
 
 def stage(crossing: Crossing, directory: Path) -> Changes:
@@ -82,7 +81,7 @@ def stage(crossing: Crossing, directory: Path) -> Changes:
     Raises:
         BrokenTransfer: The result cannot be read or made here.
     """
-    return _load(directory, crossing.objects)
+    return _load(directory, crossing.objects, crossing.namespace)
 
 
 def load_result(directory: Path) -> Changes:
@@ -100,32 +99,43 @@ def load_result(directory: Path) -> Changes:
     Raises:
         BrokenTransfer: Inputs or result cannot be read or made here.
     """
-    inputs = load_inputs(directory, vars(sys.modules["__main__"]), take_state=False)
-    return _load(directory, inputs.objects, inputs.values)
+    namespace = vars(sys.modules["__main__"])
+    inputs = load_inputs(directory, namespace, take_state=False)
+    with bound_meanwhile(namespace) as bind:
+        for name, value in inputs.values.items():
+            bind(name, value)
+        return _load(directory, inputs.objects, namespace, inputs.values)
 
 
 @collection_paused()
 def _load(
-    directory: Path, objects: Sequence[Any], sent: Mapping[str, Any] | None = None
+    directory: Path,
+    objects: Sequence[Any],
+    namespace: dict[str, Any],
+    sent: Mapping[str, Any] | None = None,
 ) -> Changes:
     received = receive(directory / RESULT_NAME)
     manifest = received.manifest
     reader = Reader(received.body, objects, received.buffers)
     values = {}
-    for name in manifest["names"]:
-        with _making(name):
-            _, values[name] = reader.load()
-    with _making("a change in place"):
-        writes = [reader.load() for _ in range(manifest["changes"])]
-        state = reader.load()
+    with bound_meanwhile(namespace) as bind:
+        for name in manifest["names"]:
+            with _making(name):
+                _, values[name] = reader.load()
+            bind(name, values[name])
+        with _making("a change in place"):
+            writes = [reader.load() for _ in range(manifest["changes"])]
+            state = reader.load()
+        error = _error(reader, manifest)
     if sent is not None:
         values = {name: sent[name] for name in manifest["changed"]} | values
     return Changes(
         names=list(values),
         deleted=manifest["deleted"],
         changed=manifest["changed"],
-        error=_error(reader, manifest["error"]),
+        error=error,
         not_returned=manifest["not_returned"],
+        lost_changes=manifest["lost_changes"],
         notes=manifest["notes"],
         _values=values,
         _writes=writes,
@@ -144,12 +154,12 @@ def _making(what: str) -> Iterator[None]:
         ) from problem
 
 
-def _error(reader: Reader, description: str | None) -> CellError | None:
-    try:
-        loaded = reader.load()
-    except Exception:  # noqa: BLE001  (making an exception runs the user's own code)
-        return CellError(exception=RemoteError(description or ""))
-    if loaded is None:
+def _error(reader: Reader, manifest: Mapping[str, Any]) -> CellError | None:
+    if manifest["error"] is None:
         return None
-    exception, lines = loaded
-    return CellError(exception=exception, traceback_lines=lines)
+    try:
+        exception = reader.load()
+    except Exception as problem:  # noqa: BLE001  (making an exception runs the user's own code)
+        exception = RemoteError(manifest["error"])
+        exception.add_note(f"It cannot be made here: {type(problem).__name__}: {problem}")
+    return CellError(exception=exception, traceback_lines=manifest["traceback"])

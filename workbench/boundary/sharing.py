@@ -9,11 +9,13 @@ import array
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+
+_OWNERS: Final = (bytearray, array.array)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ class Memory:
         Returns:
             Whether any array becomes a view, so that all has to be pickled anew.
         """
-        owners = {id(one): one for one in written if isinstance(one, bytearray | array.array)}
+        owners = {id(one): one for one in written if issubclass(type(one), _OWNERS)}
         there = {id(one): extent(one) for one in known if _has_memory(one)}
         there = {number: one for number, one in there.items() if number not in self._met}
         exposed = [one for number, one in self._exposed.items() if number not in there]
@@ -238,7 +240,7 @@ def as_buffer(value: Array) -> pickle.PickleBuffer:
 
 
 def _has_memory(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.nbytes > 0
+    return issubclass(type(value), np.ndarray) and value.nbytes > 0
 
 
 def _can_be_root(value: Array) -> bool:

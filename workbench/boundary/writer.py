@@ -19,8 +19,9 @@ from cloudpickle import cloudpickle
 
 from workbench.boundary.classes import reduce_class
 from workbench.boundary.errors import Refused
+from workbench.boundary.exceptions import reduce_exception
 from workbench.boundary.functions import FunctionReducer, reduce_cell, reduce_code
-from workbench.boundary.instances import reduce_exception, reduce_instance
+from workbench.boundary.instances import reduce_instance
 from workbench.boundary.kinds import is_importable, is_importable_module, is_plain
 from workbench.boundary.libraries import Run, loaded_libraries
 from workbench.boundary.memo import numbered, seed
@@ -38,6 +39,19 @@ _VIEWS: Final[tuple[type, ...]] = (
 )
 _REFERENCES_IN_A_LOOP: Final = 3
 _ATOMS: Final = (type(None), bool, int, float, complex, str, bytes)
+_CALLED_WHEN_MADE: Final = (
+    "__new__",
+    "__setstate__",
+    "__reduce__",
+    "__reduce_ex__",
+    "__hash__",
+    "__eq__",
+    "__getattr__",
+    "__setitem__",
+    "append",
+    "extend",
+)
+_HOLDERS: Final = (tuple, list, dict)
 _LRU_CACHE: Final = type(functools.lru_cache(len))
 _COPIED_BY_CLOUDPICKLE: Final = (io.TextIOWrapper, memoryview, weakref.WeakSet)
 
@@ -55,6 +69,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         functions: What it learned about the functions it met.
         buffers: The memory that was left out of the streams, in order.
         reached: The object that it was asked to reduce last: the culprit where a dump fails.
+        runs_code: Whether to make what was written may run code of the notebook.
         temporary: By id, what objects made only to be pickled: a change of it is nobody's.
     """
 
@@ -78,6 +93,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self._libraries = loaded_libraries()
         self.functions = FunctionReducer(namespace)
         self.reached: Any = None
+        self.runs_code = False
         self.temporary: dict[int, Any] = {}
         self._reduce_by_type: dict[type, Reduce] = {
             types.FunctionType: self.functions.function,
@@ -115,6 +131,7 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self._buffers_bytes += buffer.raw().nbytes
 
     def _choose(self, cls: type) -> Reduce:
+        self.runs_code = self.runs_code or _runs_code_when_made(cls)
         if (refusal := refusal_of(cls, outbound=self._run.outbound)) is not None:
             return refusal
         for base, reduce in _REDUCE_BY_BASE.items():
@@ -150,11 +167,17 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         It counts references: from the container, from the loop, and from the call that counts.
         """
         for part in container.values() if isinstance(container, dict) else container:
-            if sys.getrefcount(part) > _REFERENCES_IN_A_LOOP or isinstance(part, _ATOMS):
+            if sys.getrefcount(part) > _REFERENCES_IN_A_LOOP or issubclass(type(part), _ATOMS):
                 continue
             self.temporary[id(part)] = part
-            if isinstance(part, tuple | list | dict):
+            if issubclass(type(part), _HOLDERS):
                 self._note_temporary(part)
+
+
+def _runs_code_when_made(cls: type) -> bool:
+    """Returns whether a class of the notebook has a say where instances are made or looked up."""
+    own = [base for base in cls.__mro__ if not is_importable(base)]
+    return any(name in vars(base) for base in own for name in _CALLED_WHEN_MADE)
 
 
 def _by_default(_: Any) -> Any:

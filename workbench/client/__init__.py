@@ -12,6 +12,13 @@ from workbench.client.background import Background
 from workbench.client.controller import ControllerClient
 from workbench.client.session import KernelSession, Staged
 from workbench.core.errors import BugError, NeverFits, PeerError, UserError, WorkbenchError
+from workbench.transport.errors import NobodyListens
+from workbench.transport.paths import (
+    agent_socket,
+    controller_place,
+    jobs_directory,
+    state_directory,
+)
 
 if TYPE_CHECKING:
     from workbench.client.job import Job, JobFailed
@@ -25,10 +32,15 @@ __all__ = [
     "JobFailed",
     "KernelSession",
     "NeverFits",
+    "NobodyListens",
     "PeerError",
     "Staged",
     "UserError",
     "WorkbenchError",
+    "agent_socket",
+    "controller_place",
+    "jobs_directory",
+    "state_directory",
 ]
 
 

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Self
 
-from workbench.client.channel import Channel
 from workbench.core.errors import BugError
 from workbench.protocol.messages import (
     Advanced,
@@ -28,6 +27,7 @@ from workbench.protocol.messages import (
     TakeKernel,
     Warm,
 )
+from workbench.transport.channel import Channel
 from workbench.transport.connection import Connection, connect
 from workbench.transport.errors import ConnectionLost, NobodyListens
 from workbench.transport.paths import agent_socket

@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Self, TypeVar
 
-from workbench.client.channel import Channel
 from workbench.core.errors import BugError, PeerError
 from workbench.protocol.messages import (
     Cancel,
@@ -19,8 +18,8 @@ from workbench.protocol.messages import (
     Status,
     Submit,
     Watch,
-    Welcome,
 )
+from workbench.transport.channel import Channel
 from workbench.transport.connection import Connection, connect
 from workbench.transport.errors import ConnectionLost, NobodyListens
 from workbench.transport.paths import ControllerPlace, controller_place
@@ -36,7 +35,6 @@ class ControllerClient:
 
     def __init__(self, connection: Connection[ControllerReply], place: ControllerPlace) -> None:
         self.place = place
-        self.welcome: Welcome | None = None
         self._status: Status | None = None
         self._changed = asyncio.Condition()
         self._lost: ConnectionLost | None = None
@@ -71,7 +69,7 @@ class ControllerClient:
             connection = await _open(place)
         client = cls(connection, place)
         try:
-            client.welcome = await client._channel.greet()
+            await client._channel.greet()
         except BaseException:
             await client.close()
             raise

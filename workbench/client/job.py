@@ -18,8 +18,6 @@ from workbench.transport.paths import jobs_directory
 
 __all__ = ["CannotCross", "Job", "JobFailed", "bind"]
 
-_UNCHANGED: Final = "its change cannot come back"
-"""How the boundary begins the reason where not the name but a change in place is lost."""
 _MISSING: Final = object()
 
 
@@ -186,12 +184,15 @@ def bind(changes: Changes, namespace: dict[str, Any]) -> list[str]:
         if name == RESULT_NAME:
             sentences.append(f"the cell's last value could not come back: {reason}")
             continue
-        if reason.startswith(_UNCHANGED):
-            sentences.append(f"{name} is as it was before the cell: {reason}")
-            continue
         unbound = namespace.pop(name, _MISSING) is not _MISSING
         sentences.append(
             f"{name} could not come back{' and is unbound now' if unbound else ''}: {reason}"
+        )
+    bound_anew = {*changes.names, *changes.deleted, *changes.not_returned}
+    for name, reason in changes.lost_changes.items():
+        what = f"what {name} was" if name in bound_anew else name
+        sentences.append(
+            f"{what} is as it was before the cell, for its change cannot come back: {reason}"
         )
     return sentences
 

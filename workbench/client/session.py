@@ -18,6 +18,7 @@ from workbench.client.agent import AgentClient
 from workbench.client.controller import ControllerClient
 from workbench.client.environment import own_environment
 from workbench.core.errors import PeerError, WorkbenchError
+from workbench.protocol.endings import ending_from
 from workbench.protocol.job_files import ENDED, OUTPUT, read_json
 from workbench.protocol.messages import (
     Advanced,
@@ -322,11 +323,6 @@ def parse_lines(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def find_job(status: Status, job: str) -> JobView | None:
     """Return the view of `job`, live or lately ended, or None."""
     return next((view for view in (*status.jobs, *status.ended) if view.id == job), None)
-
-
-def ending_from(record: dict[str, Any]) -> LeaseEnding:
-    """Return the ending in a record of ended.json."""
-    return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
 
 
 def never_started(view: JobView) -> LeaseEnding:

@@ -118,7 +118,5 @@ def _grant_push(state: State, grant: Grant) -> GrantPush:
         job=grant.job,
         gpus=list(grant.units.gpus),
         cores=grant.units.cores,
-        memory_bytes=grant.units.memory_bytes,
-        time_limit_s=state.jobs[grant.job].request.time_limit_s,
         simulated=any(state.devices[gpu].simulated for gpu in grant.units.gpus),
     )

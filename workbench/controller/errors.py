@@ -3,7 +3,6 @@
 UserError
 ├── LabIsNamed         a lab's controller is configured, so no embedded one starts
 ├── ProtocolMismatch   the peer speaks another protocol version
-├── NotGreeted         the first message of a connection was no `Hello`
 ├── NotYours           the job or the lease is another user's
 └── Unknown            there is no such job or lease
 PeerError

@@ -27,7 +27,6 @@ from workbench.protocol.telemetry import (
 )
 
 _READABLE: Final = frozenset({NvmlStatus.OK, NvmlStatus.NOT_IN_USE})
-_NOBODY: Final[frozenset[int]] = frozenset()
 _LOST: Final = {
     SampleStatus.LOST: "the driver says that it has fallen off the bus",
     SampleStatus.UNREADABLE: "the driver refuses to speak about it",
@@ -130,7 +129,7 @@ def _changes_of(state: State, device: DeviceSample) -> Iterator[Fact]:
             yield from _loss(device, known)
         return
     # What runs on a leased GPU is the lease's business.
-    use = None if identity in state.holders else outside_use(device, _NOBODY)
+    use = None if identity in state.holders else outside_use(device)
     memory = device.memory_total_bytes.value
     seen = partial(
         DeviceSeen,

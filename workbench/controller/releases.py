@@ -23,7 +23,6 @@ from workbench.protocol.telemetry import DeviceSample, Sample, SampleStatus
 
 PATIENCE_S: Final = 10.0
 NOT_SEEN: Final = "its GPU memory was not seen to be gone"
-_NOBODY: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +117,7 @@ class Releases:
         busy: list[Fact] = []
         for gpu in pending.gpus:
             device = devices.get(gpu)
-            use = outside_use(device, _NOBODY) if device is not None and _is_read(device) else None
+            use = outside_use(device) if device is not None and _is_read(device) else None
             if use is not None:
                 busy.append(partial(DeviceBusyOutside, device=gpu, reason=use))
         LOG.warning("lease %s: %s after %.0f s", lease, NOT_SEEN, self._patience_s)
@@ -152,4 +151,4 @@ def _is_read(device: DeviceSample) -> bool:
 
 
 def _is_seen_free(device: DeviceSample | None) -> bool:
-    return device is not None and _is_read(device) and outside_use(device, _NOBODY) is None
+    return device is not None and _is_read(device) and outside_use(device) is None

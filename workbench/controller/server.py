@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from workbench.controller.handlers import HANDLERS
 from workbench.controller.handlers.hello import hello
 from workbench.controller.lab import Lab
 from workbench.controller.log import LOG
-from workbench.core.errors import BugError, PeerError, UserError, WorkbenchError
-from workbench.protocol.messages import Failure, Hello, Message
+from workbench.core.errors import BugError, UserError, WorkbenchError
+from workbench.protocol.failures import failure_of
+from workbench.protocol.messages import Hello, Message
 from workbench.transport.connection import Connection
 from workbench.transport.errors import BrokenProtocol
 
@@ -18,10 +19,6 @@ GREETING_TIMEOUT_S: Final = 10.0
 CLOSING_TIMEOUT_S: Final = 1.0
 MOST_UNANSWERED: Final = 64
 """Requests of one connection that are worked on at once."""
-_FAULTS: Final[tuple[tuple[type[WorkbenchError], Literal["user", "peer"]], ...]] = (
-    (UserError, "user"),
-    (PeerError, "peer"),
-)
 
 
 class Server:
@@ -94,7 +91,7 @@ class Server:
         try:
             connection.send(identity, hello(self._lab, message))
         except UserError as error:
-            connection.send(identity, failure(error))
+            connection.send(identity, failure_of(error))
             raise BrokenProtocol(str(error)) from error
 
     async def _answer(self, connection: Connection[Any], identity: int, message: Message) -> None:
@@ -102,23 +99,13 @@ class Server:
         try:
             reply = await HANDLERS[type(message)](self._lab, connection, message)
         except WorkbenchError as error:
-            reply = failure(error)
+            reply = failure_of(error)
         except Exception as error:  # noqa: BLE001 -- the top of a connection's loop
             LOG.exception("a bug in answering %s", type(message).__name__)
-            reply = failure(BugError(f"the controller met a bug of its own: {error!r}"))
+            reply = failure_of(BugError(f"the controller met a bug of its own: {error!r}"))
         connection.send(identity, reply)
 
 
 def _check_place(identity: int, message: Message) -> None:
     if identity < 1 or isinstance(message, Hello):
         raise BrokenProtocol(f"{type(message).__name__} came out of place")
-
-
-def failure(error: WorkbenchError) -> Failure:
-    """Return `error` as it goes over the wire."""
-    return Failure(
-        fault=next((fault for kind, fault in _FAULTS if isinstance(error, kind)), "bug"),
-        error=type(error).__name__,
-        message=error.message,
-        next_step=error.next_step,
-    )

@@ -92,7 +92,6 @@ class LabPicture:
             reason=visible(" ".join(why.reason.split())),
             estimate=_estimate(why),
             request=_spec_of(job.request),
-            lease=job.grant.lease if job.grant is not None else None,
             gpus=list(units.gpus) if units is not None else [],
             cores=units.cores if units is not None else job.request.cores,
             submitted_unix_s=unix_s(job.submitted_at),

@@ -263,7 +263,6 @@ class Nvml:
             uuid=uuid,
             index=index,
             name=name,
-            pci_bus_id=self._pci_bus_id(handle),
             parent_uuid=parent_uuid,
             status=SampleStatus.LOST if NotAvailable.LOST in reasons else SampleStatus.OK,
             mig_enabled=mig_enabled,
@@ -280,13 +279,6 @@ class Nvml:
             return self._text("nvmlDeviceGetName", handle)
         except QueryFailed:
             return "unknown"
-
-    def _pci_bus_id(self, handle: object) -> str | None:
-        try:
-            bus_id = self._call("nvmlDeviceGetPciInfo", handle).busId
-        except QueryFailed:
-            return None
-        return bus_id.decode(errors="replace") if isinstance(bus_id, bytes) else str(bus_id)
 
     def _memory(self, handle: object, name: str) -> tuple[Reading, Reading]:
         """Total and used. The second version leaves out what the driver keeps for itself."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from workbench.protocol.telemetry import DeviceSample, SampleStatus
 
 IDLE_BASELINE_BYTES = 64 * 2**20
@@ -11,29 +9,20 @@ IDLE_BASELINE_BYTES = 64 * 2**20
 MIB = 2**20
 
 
-def is_busy_outside(sample: DeviceSample, known_pids: AbstractSet[int]) -> bool:
-    """Whether somebody outside Workbench holds this GPU, or nobody can say.
+def outside_use(sample: DeviceSample) -> str | None:
+    """Who or what holds a GPU that is not leased, for people; None where it is free.
 
     Utilisation plays no part: a resident process at 0 % still holds its memory, and utilisation
     that cannot be read says nothing.
-
-    Args:
-        sample: The GPU.
-        known_pids: Processes of Workbench's own leases, as NVML numbers them.
     """
-    return outside_use(sample, known_pids) is not None
-
-
-def outside_use(sample: DeviceSample, known_pids: AbstractSet[int]) -> str | None:
-    """Who or what holds this GPU outside Workbench, for people; None where it is free or ours."""
     if sample.simulated:
         return None
-    strangers = [process for process in sample.processes if process.pid not in known_pids]
-    if strangers:
-        owner = strangers[0].owner_uid
+    if sample.processes:
+        stranger = sample.processes[0]
+        owner = stranger.owner_uid
         who = f"of user id {owner.value}" if owner.value is not None else f"({owner.reason})"
-        return f"in use outside Workbench by process {strangers[0].pid} {who}"
-    return None if sample.processes else _unexplained_memory(sample)
+        return f"in use outside Workbench by process {stranger.pid} {who}"
+    return _unexplained_memory(sample)
 
 
 def _unexplained_memory(sample: DeviceSample) -> str | None:

@@ -46,12 +46,6 @@ class Sampler:
         self._host = host or HostMeter()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
-        self._latest: Sample | None = None
-
-    @property
-    def latest(self) -> Sample | None:
-        """The newest sample; None before the first."""
-        return self._latest
 
     def start(self) -> None:
         """Take the first sample at once and go on in the background. Once only."""
@@ -90,10 +84,8 @@ class Sampler:
             reading = reader.current(stale_after_s=2 * self._interval_s)
             devices += reading.devices
             nvml = reading.nvml or nvml
-        self._latest = Sample(
-            at_unix_s=time.time(), host=self._host.read(), devices=tuple(devices), nvml=nvml
-        )
-        self._on_sample(self._latest)
+        host = self._host.read()
+        self._on_sample(Sample(at_unix_s=time.time(), host=host, devices=tuple(devices), nvml=nvml))
 
 
 class _Reader:

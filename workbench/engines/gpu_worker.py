@@ -1,7 +1,10 @@
-"""Becomes the Dask worker of one GPU: `python -m workbench.engines.gpu_worker JOB UUID THREADS`.
+"""Becomes the Dask worker of one GPU.
 
-It is a program of its own since the limit in bytes must be asked of NVML, which neither a shim nor
-a process that still forks may open: dask-cuda's own fraction takes a MIG slice for its parent.
+    python -m workbench.engines.gpu_worker JOB UUID THREADS [BYTES]
+
+BYTES is the memory that the job asked for on each GPU. It is a program of its own since the limit
+must be asked of NVML, which neither a shim nor a process that still forks may open: dask-cuda's own
+fraction takes a MIG slice for its parent.
 """
 
 from __future__ import annotations
@@ -30,8 +33,7 @@ def command(uuid: str, limit_bytes: int | None, files: RunFiles) -> list[str]:
 
     Args:
         uuid: The GPU; also the worker's name.
-        limit_bytes: From where on the worker moves data to the host; None where the driver does
-            not tell the device's size.
+        limit_bytes: From where on the worker moves data to the host; None where it is not known.
         files: Where the worker meets the home.
     """
     certificate = os.fspath(files.certificate)
@@ -73,8 +75,13 @@ def environment(own: Mapping[str, str], uuid: str, threads: int) -> dict[str, st
     }
 
 
-def limit_bytes(uuid: str) -> int | None:
-    """Return the limit for a device; None where the driver does not tell its size."""
+def limit_bytes(uuid: str, asked_bytes: int | None) -> int | None:
+    """Return the limit for a device; None where nothing was asked and its size is not known.
+
+    Args:
+        uuid: The GPU.
+        asked_bytes: What the job asked for on each GPU; None for any.
+    """
     from workbench.devices.nvml_source import NvmlSource
 
     source = NvmlSource()
@@ -83,13 +90,15 @@ def limit_bytes(uuid: str) -> int | None:
     finally:
         source.close()
     total = totals.get(uuid)
-    return None if total is None else int(DEVICE_SHARE * total)
+    share = None if total is None else int(DEVICE_SHARE * total)
+    return min((one for one in (asked_bytes, share) if one is not None), default=None)
 
 
 def main() -> NoReturn:
     """Become the worker."""
-    job, uuid, threads = sys.argv[1:]
-    argv = command(uuid, limit_bytes(uuid), RunFiles(Path(job)))
+    job, uuid, threads, *asked = sys.argv[1:]
+    limit = limit_bytes(uuid, int(asked[0]) if asked else None)
+    argv = command(uuid, limit, RunFiles(Path(job)))
     os.execve(argv[0], argv, environment(os.environ, uuid, int(threads)))  # noqa: S606  (no shell)
 
 

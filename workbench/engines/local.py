@@ -68,6 +68,7 @@ def start_gpu_workers(
     enter: Callable[[], None],
     locks: Iterable[int] = (),
     threads: int = 1,
+    memory_bytes: int | None = None,
 ) -> Gate:
     """Start one `dask cuda worker` for each GPU; it imports while the home loads its inputs.
 
@@ -77,6 +78,7 @@ def start_gpu_workers(
         enter: As for `fork_cpu_workers`.
         locks: Descriptors of the GPUs' host-wide locks, which the workers hold too.
         threads: How many a numeric library may use in each.
+        memory_bytes: What the job asked for on each GPU; None for any.
 
     Returns:
         A gate at which nobody waits (these workers wait for the scheduler's file); it shows when
@@ -85,6 +87,7 @@ def start_gpu_workers(
     make_certificate(RunFiles(job))
     names = list(uuids)
     gate = Gate(len(names))
+    asked = [] if memory_bytes is None else [str(memory_bytes)]
 
     def be_worker(uuid: str) -> None:
         enter()
@@ -94,7 +97,7 @@ def start_gpu_workers(
             os.set_inheritable(lock, True)  # noqa: FBT003  (the standard library's)
         _print_to(RunFiles(job).log(uuid))
         program = [sys.executable, "-P", "-m", "workbench.engines.gpu_worker"]
-        os.execv(sys.executable, [*program, os.fspath(job), uuid, str(threads)])  # noqa: S606
+        os.execv(sys.executable, [*program, os.fspath(job), uuid, str(threads), *asked])  # noqa: S606
 
     for name in names:
         gate.pids.append(_fork(be_worker, name))

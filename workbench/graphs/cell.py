@@ -5,20 +5,27 @@ import __future__
 
 import ast
 import difflib
+import functools
 import io
+import operator
 import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from types import CodeType
 from typing import Any, Final, Literal, cast
 
 from workbench.graphs.names import CellNames, cell_names
 from workbench.graphs.screening import drop_help_lines, refuse_unsupported
 from workbench.graphs.sources import remember
+from workbench.protocol.job_files import CellSpec
 
 COROUTINE: Final = 0x80
 """`inspect.CO_COROUTINE`: evaluating such code gives something to await."""
+
+FUTURES: Final[int] = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+"""The flags of all that `from __future__` can import; IPython keeps them in `compile.flags`."""
 
 _BOM: Final = "\ufeff"
 
@@ -51,7 +58,6 @@ class Cell:
             `first_line + n - 1`.
         raw: The body as the user typed it.
         tree: The whole body; line numbers are the user's.
-        is_async: It awaits at top level.
         statements: In program order.
         filename: What tracebacks name.
         first_line: The user's line number of the body's first line.
@@ -61,13 +67,17 @@ class Cell:
     source: str
     raw: str
     tree: ast.Module
-    is_async: bool
     statements: tuple[Statement, ...]
     filename: str
     first_line: int
     flags: int
 
-    @cached_property
+    @property
+    def future_flags(self) -> int:
+        """Those of `flags` that hold in later cells too."""
+        return self.flags & FUTURES
+
+    @functools.cached_property
     def names(self) -> CellNames:
         """What the cell reads, binds and deletes."""
         return cell_names(self.tree)
@@ -92,7 +102,7 @@ def parse_cell(
     transform: Callable[[str], str],
     first_line: int,
     filename: str,
-    flags: int = 0,
+    future_flags: int = 0,
 ) -> Cell:
     """Parse what the user typed under the magic line.
 
@@ -101,7 +111,7 @@ def parse_cell(
         transform: IPython's transformer (`shell.transform_cell`).
         first_line: The body's first line, counted in the user's whole cell (2 under a magic).
         filename: What tracebacks name.
-        flags: Of `from __future__` in earlier cells (`shell.compile.flags`).
+        future_flags: Of `from __future__` in earlier cells, which hold in later ones too.
 
     Returns:
         The cell, or never: code that does not compile is found here.
@@ -115,27 +125,42 @@ def parse_cell(
         transformed = _same_lines(typed, transform(typed))
     except SyntaxError as error:
         raise _moved(error, first_line - 1, filename) from None
-    tree = _parse(transformed, first_line, filename, flags)
+    tree = _parse(transformed, first_line, filename, future_flags)
     refuse_unsupported(tree, typed, first_line)
     source = drop_help_lines(tree, transformed, first_line)
-    return parse_source(source, raw=raw_body, first_line=first_line, filename=filename, flags=flags)
+    return parse_source(
+        source, raw=raw_body, first_line=first_line, filename=filename, future_flags=future_flags
+    )
 
 
-def parse_source(source: str, *, raw: str, first_line: int, filename: str, flags: int = 0) -> Cell:
-    """Parse a cell that was transformed before: the home does this with `Cell.source`.
+def parse_spec(spec: CellSpec) -> Cell:
+    """Parse the cell that a job runs, as its home and its workers do."""
+    return parse_source(
+        spec.source,
+        raw=spec.raw,
+        first_line=spec.first_line,
+        filename=spec.filename,
+        future_flags=spec.future_flags,
+    )
+
+
+def parse_source(
+    source: str, *, raw: str, first_line: int, filename: str, future_flags: int = 0
+) -> Cell:
+    """Parse a cell that was transformed before: `Cell.source`.
 
     Raises:
         SyntaxError: With the user's own line number, text and caret.
     """
-    tree = _parse(source, first_line, filename, flags)
+    tree = _parse(source, first_line, filename, future_flags)
     remember(filename, source, first_line)
-    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags(tree)
-    whole = compile(cast("Any", tree), filename, "exec", flags, dont_inherit=True)
+    flags = future_flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags(tree)
+    # Finds what only the compiler sees: `return` outside a function, two arguments of one name.
+    compile(cast("Any", tree), filename, "exec", flags, dont_inherit=True)
     return Cell(
         source=source,
         raw=raw,
         tree=tree,
-        is_async=bool(whole.co_flags & COROUTINE),
         statements=_statements(tree, source, first_line),
         filename=filename,
         first_line=first_line,

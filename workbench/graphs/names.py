@@ -15,7 +15,7 @@ _ANY_NAME: Final = frozenset({"exec", "eval", "globals", "locals", "vars", "dir"
 _HARMLESS_MAGICS: Final = frozenset(
     {
         "matplotlib", "config", "load_ext", "reload_ext", "autoreload", "cd", "pwd", "env",
-        "set_env", "precision", "ls", "pip", "conda", "gpu-status", "gpu-jobs",
+        "set_env", "precision", "ls", "pip", "conda",
     }
 )  # fmt: skip
 _CODE_MAGICS: Final = frozenset({"time", "timeit", "prun", "memit"})

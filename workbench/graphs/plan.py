@@ -51,7 +51,6 @@ def make_plan(
     )
     edges = tuple(_edges(nodes, findings))
     return Plan(
-        split=split,
         nodes=nodes,
         edges=edges,
         width=_width(nodes, edges, max(1, cores_available)),

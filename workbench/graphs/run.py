@@ -38,7 +38,7 @@ class PlanRun:
     Args:
         plan: The plan with its code.
         namespace: The home's names.
-        workers: None where none were started: then the home runs every statement.
+        workers: What tasks and items of maps are sent to.
         committed: Told the index of a task or map that was committed, and a bare expression's
             value.
         say: Adds a line to the job's output: kind and fields.
@@ -49,15 +49,13 @@ class PlanRun:
         plan: ExecutablePlan,
         namespace: dict[str, Any],
         *,
-        workers: Workers | None,
+        workers: Workers,
         committed: Callable[[int, Any], None],
         say: Callable[..., None],
     ) -> None:
         self._plan = plan
         self._namespace = namespace
-        self._parts = (
-            None if workers is None else Parts(workers, namespace, say=say, tell=self._tell)
-        )
+        self._parts = Parts(workers, namespace, say=say, tell=self._tell)
         self._committed = committed
         self._say = say
         self._states = [_State.WAITING] * len(plan.nodes)
@@ -84,8 +82,7 @@ class PlanRun:
     def _bring(self, index: int) -> bool:
         """Commit a node in its turn; True where the home must run it."""
         running = self._running.get(index)
-        if self._parts is not None:
-            self._on_decided(self._parts.take())
+        self._on_decided(self._parts.take())
         while True:
             self._advance()
             if running is None or self._states[index] is _State.HERE:
@@ -95,7 +92,6 @@ class PlanRun:
                 self._forget(index)
                 self._committed(index, value)
                 return False
-            assert self._parts is not None
             self._on_decided(self._parts.wait())
 
     def _advance(self) -> None:
@@ -143,7 +139,7 @@ class PlanRun:
 
     def _ready(self, index: int) -> Iterator[Ready]:
         """Yield a node for workers, or leave it to the home."""
-        gpu = None if self._parts is None else self._parts.crew_for(index)
+        gpu = self._parts.crew_for(index)
         self._states[index] = _State.HERE
         if gpu is None:
             return
@@ -160,7 +156,7 @@ class PlanRun:
 
     def _start(self, ready: list[Ready]) -> None:
         """Send nodes to workers, unless that is not worth calling them."""
-        if self._parts is None or not ready:
+        if not ready:
             return
         if not self._parts.is_busy and sum(one.count for one in ready) < WORTH_WORKERS:
             return
@@ -196,5 +192,4 @@ class PlanRun:
 
     def _forget(self, index: int) -> None:
         del self._running[index]
-        if self._parts is not None:
-            self._parts.forget(index)
+        self._parts.forget(index)

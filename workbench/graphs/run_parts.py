@@ -238,13 +238,11 @@ class Parts:
     # --- what comes back ---
 
     def _on_news(self, news: News) -> list[Computed | Left]:
-        match news:
-            case Deserted(gpu=gpu):
-                return self._on_deserted(gpu=gpu)
-            case Done(key=mark) | Lost(key=mark) | Broke(key=mark):
-                part = self._by_mark.pop(mark, None)
-                if part is None:  # Its node is decided already.
-                    return []
+        if isinstance(news, Deserted):
+            return self._on_deserted(gpu=news.gpu)
+        part = self._by_mark.pop(news.key, None)
+        if part is None:  # Its node is decided already.
+            return []
         match news:
             case Done():
                 return self._on_done(part)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workbench.graphs.cell import parse_source
+from workbench.graphs.cell import parse_spec
 from workbench.graphs.executable import ExecutableNode, ExecutablePlan, MapCode, executable
 from workbench.graphs.maps import Collect
 from workbench.graphs.run_crossing import Received
@@ -49,10 +49,7 @@ class Outcome:
 def load_plan(job: Path) -> ExecutablePlan:
     """Return the plan of a job, with the code of its cell."""
     spec = read_spec(job)
-    cell = parse_source(
-        spec.source, raw=spec.raw, first_line=spec.first_line, filename=spec.filename
-    )
-    return executable(msgspec.convert(spec.plan, Plan), cell)
+    return executable(msgspec.convert(spec.plan, Plan), parse_spec(spec))
 
 
 def work(job: str, crossing: int, oldest: int, node: int, start: int, stop: int, mark: str) -> None:

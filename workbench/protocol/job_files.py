@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,9 +57,8 @@ class CellSpec:
         filename: What tracebacks name (the kernel's compile name of this cell).
         first_line: Line number of the body's first line in the user's cell.
         execution_count: The kernel's, for "Cell In[n]".
-        split: `auto` or `none`.
-        plan: `protocol.plan.Plan` as a JSON object; None for `split="none"`.
-        env: Variables set beside those of the session (the lease adds its own).
+        plan: `protocol.plan.Plan` as a JSON object.
+        future_flags: For `compile`: `from __future__` of the notebook's earlier cells.
     """
 
     protocol: int
@@ -71,9 +70,8 @@ class CellSpec:
     first_line: int
     execution_count: int
     head: str = ""
-    split: str = "none"
-    plan: dict[str, Any] | None = None
-    env: dict[str, str] = field(default_factory=dict)
+    plan: dict[str, Any]
+    future_flags: int = 0
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
@@ -85,6 +83,23 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path)
+
+
+def create_json(path: Path, value: dict[str, Any]) -> bool:
+    """Write `value` to `path` unless there is such a file; whether this call wrote it.
+
+    The file appears whole and only once, whoever else tries; mode 0600.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.touch(mode=0o600)
+    try:
+        temporary.write_text(json.dumps(value), encoding="utf-8")
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    return True
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

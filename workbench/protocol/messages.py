@@ -29,7 +29,6 @@ class Hello(Message, frozen=True, kw_only=True):
 
     protocol: int
     software: str
-    role: Literal["client", "agent"]
 
 
 class Welcome(Message, frozen=True, kw_only=True):
@@ -132,7 +131,6 @@ class JobView(Struct, frozen=True, kw_only=True):
     reason: str
     estimate: Estimate | None
     request: RequestSpec
-    lease: str | None
     gpus: list[str]
     cores: int
     submitted_unix_s: float
@@ -204,7 +202,6 @@ class LeaseConfirmed(Message, frozen=True, kw_only=True):
     """The agent started this lease's job."""
 
     lease: str
-    pid: int
 
 
 class LeaseOver(Message, frozen=True, kw_only=True):
@@ -221,8 +218,6 @@ class GrantPush(Message, frozen=True, kw_only=True):
     job: str
     gpus: list[str]
     cores: int
-    memory_bytes: int
-    time_limit_s: float | None
     simulated: bool
 
 

@@ -73,7 +73,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     order of `nodes`.
 
     Attributes:
-        split: `auto` or `none`, as the user asked.
         nodes: In program order; `nodes[i].id == i`.
         edges: Sorted by target, then source; `source < target`.
         width: The most tasks that can run beside one another, at least 1. A map of unknown
@@ -81,7 +80,6 @@ class Plan(Struct, frozen=True, kw_only=True):
         opaque: Why the cell may read or write any name, or None.
     """
 
-    split: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     width: int

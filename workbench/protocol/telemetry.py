@@ -91,7 +91,6 @@ class DeviceSample(Struct, frozen=True, kw_only=True):
     uuid: str
     index: int | None
     name: str
-    pci_bus_id: str | None = None
     parent_uuid: str | None = None
     status: SampleStatus = SampleStatus.OK
     simulated: bool = False
@@ -120,7 +119,6 @@ class HostSample(Struct, frozen=True, kw_only=True):
     cpu_util_pct: Reading
     cores_usable: Reading
     cores_total: Reading
-    load_1min: Reading
     memory_total_bytes: Reading
     memory_available_bytes: Reading
 

@@ -1,4 +1,5 @@
 """Framing, Unix sockets, peer credentials and where sockets and state live.
 
-Read `paths.py` for the places and `connection.py` for the wire.
+Read `paths.py` for the places, `connection.py` for the wire, and `channel.py` for questions and
+answers over it.
 """

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import IO, Final
 
 from workbench.core.errors import PeerError
+from workbench.protocol.environment import MARK
 from workbench.transport.errors import BadPlace
 
 POLL_S: Final = 0.02
 AGAIN_S: Final = 0.2
-LEASE_MARK: Final = "GPU_WORKBENCH_LEASE"
-"""Marks the processes of a lease in their environment."""
 _LAST_WORDS_BYTES: Final = 2000
 _STARTED: Final[list[subprocess.Popen[bytes]]] = []
 """Servers that outlive their starter on purpose; kept so that their ends can be reaped."""
@@ -97,7 +96,7 @@ def _spawn(argv: Sequence[str], words: IO[bytes]) -> subprocess.Popen[bytes]:
         stdout=words,
         stderr=words,
         # Whoever starts a server may run under a lease; the server does not belong to it.
-        env={name: value for name, value in os.environ.items() if name != LEASE_MARK},
+        env={name: value for name, value in os.environ.items() if name != MARK},
         cwd="/",  # Not the notebook's folder: its files must not shadow modules, nor be kept busy.
         start_new_session=True,
     )

@@ -99,7 +99,6 @@ export interface HostSample {
   cpu_util_pct: Reading;
   cores_usable: Reading;
   cores_total: Reading;
-  load_1min: Reading;
   memory_total_bytes: Reading;
   memory_available_bytes: Reading;
 }
@@ -128,7 +127,6 @@ export interface DeviceSample {
   uuid: string;
   index: number | null;
   name: string;
-  pci_bus_id: string | null;
   parent_uuid: string | null;
   status: SampleStatus;
   simulated: boolean;
@@ -185,7 +183,6 @@ export interface JobView {
   reason: string;
   estimate: Estimate | null;
   request: RequestSpec;
-  lease: string | null;
   gpus: string[];
   cores: number;
   submitted_unix_s: number;

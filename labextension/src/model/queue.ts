@@ -1,6 +1,7 @@
 import { baseName } from './devices';
 import { count, formatEstimate, formatSpan } from './format';
 import type { JobView, Status } from './protocol';
+import { isReady } from './ready';
 
 /** Which jobs are listed. */
 export type Filter = 'all' | 'mine';
@@ -35,6 +36,9 @@ export function resources(job: JobView): string {
 export function stateLabel(job: JobView): string {
   if (job.state === 'queued' && job.place !== null) {
     return job.place === 1 ? 'next' : `place ${job.place}`;
+  }
+  if (isReady(job)) {
+    return 'ready';
   }
   return job.state === 'ended' ? (job.outcome ?? 'ended') : job.state;
 }

@@ -3,6 +3,7 @@ import { ILayoutRestorer } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 
 import { title } from '../model/queue';
+import { isReady } from '../model/ready';
 import type { ICancelArguments } from '../tokens';
 import { CommandIDs, ILab } from '../tokens';
 import { gpuIcon } from '../widgets/icons';
@@ -25,7 +26,7 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       const args: ICancelArguments = {
         job: job.id,
         name: title(job),
-        hasBegun: job.state !== 'queued'
+        hasBegun: job.state !== 'queued' && !isReady(job)
       };
       void commands.execute(CommandIDs.cancel, { ...args });
     });

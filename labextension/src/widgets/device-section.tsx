@@ -59,5 +59,7 @@ function NoGpu({ nvml }: { nvml: NvmlState }): React.JSX.Element {
 
 /** What is amiss with the driver while devices are listed. */
 function NvmlNotice({ nvml }: { nvml: NvmlState }): React.JSX.Element | null {
-  return nvml.message ? <Notice tone="warn" text={nvml.message} nextStep={nvml.next_step} /> : null;
+  // Simulated GPUs need no driver.
+  const isAmiss = nvml.message !== '' && nvml.state !== 'not in use';
+  return isAmiss ? <Notice tone="warn" text={nvml.message} nextStep={nvml.next_step} /> : null;
 }

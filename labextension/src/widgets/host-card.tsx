@@ -20,7 +20,7 @@ export function HostCard({ host }: { host: HostSample }): React.JSX.Element {
         reading={host.cpu_util_pct}
       />
       <BytesMeter
-        label="host memory"
+        label="memory"
         title="Host memory that is not available, of what may be used"
         used={used(host)}
         total={host.memory_total_bytes}

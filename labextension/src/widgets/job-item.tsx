@@ -45,9 +45,7 @@ export function JobItem({ job, now, isCancelling, onCancel }: IJobProps): React.
           {notebookName(job)}
         </div>
       )}
-      <div className="gw-muted gw-ellipsis" title={whoAndWhat(job)}>
-        {whoAndWhat(job)}
-      </div>
+      <div className="gw-muted">{whoAndWhat(job)}</div>
       {job.reason && (
         <div className="gw-reason" title={job.reason}>
           {job.reason}

@@ -13,11 +13,7 @@ export function Section(props: React.PropsWithChildren<ISectionProps>): React.JS
     <details className="gw-section" open={props.isOpen ?? true}>
       <summary>
         <h3>{props.title}</h3>
-        {props.aside && (
-          <span className="gw-aside" title={props.aside}>
-            {props.aside}
-          </span>
-        )}
+        {props.aside && <span className="gw-aside">{props.aside}</span>}
       </summary>
       {props.children}
     </details>

@@ -27,6 +27,8 @@ test('the chip tells the place in the queue, the state or the outcome', () => {
   assert.equal(stateLabel(job({ place: 4 })), 'place 4');
   assert.equal(stateLabel(job({ place: null })), 'queued');
   assert.equal(stateLabel(job({ state: 'running', place: null })), 'running');
+  assert.equal(stateLabel(job({ state: 'starting', place: null })), 'starting');
+  assert.equal(stateLabel(job({ state: 'starting', place: null, kind: 'kernel' })), 'ready');
   assert.equal(stateLabel(job({ state: 'ended', outcome: 'timed out' })), 'timed out');
 });
 

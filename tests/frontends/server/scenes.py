@@ -89,7 +89,6 @@ def job(number: int, **rest: Any) -> JobView:
         "reason": "",
         "estimate": None,
         "request": request,
-        "lease": None,
         "gpus": [],
         "cores": request.cores,
         "submitted_unix_s": NOW_S - 400,
@@ -110,7 +109,6 @@ def another(number: int, owner: str = "bob", uid: int = 1001, **rest: Any) -> Jo
 def running(number: int, on: list[int], **rest: Any) -> JobView:
     fields: dict[str, Any] = {
         "state": "running",
-        "lease": f"L{number}",
         "gpus": [uuid(index) for index in on],
         "started_unix_s": NOW_S - 190,
         "reason": "Runs on the GPUs that were free first",
@@ -144,7 +142,6 @@ class Scene:
             ),
             cores_usable=Reading(value=48),
             cores_total=Reading(value=64),
-            load_1min=Reading(value=11.2),
             memory_total_bytes=Reading(value=512 * GIB),
             memory_available_bytes=Reading(value=391 * GIB),
         )
@@ -206,7 +203,6 @@ def busy_lab() -> Scene:
                 2,
                 state="running",
                 gpus=[uuid(1)],
-                lease="L2",
                 started_unix_s=NOW_S - 9000,
                 request=RequestSpec(kind="notebook", priority="high", gpus=1, cores=12),
             ),

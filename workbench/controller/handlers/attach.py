@@ -8,12 +8,11 @@ from typing import Any
 from workbench.controller.lab import Lab, uid_of
 from workbench.controller.reconcile import reconcile
 from workbench.core.events import AgentConnected
-from workbench.protocol.messages import Attach as Message
-from workbench.protocol.messages import Done
+from workbench.protocol.messages import Attach, Done
 from workbench.transport.connection import Connection
 
 
-async def attach(lab: Lab, connection: Connection[Any], message: Message) -> Done:
+async def attach(lab: Lab, connection: Connection[Any], message: Attach) -> Done:
     """Make this connection the user's agent; settle what either side does not know.
 
     The newest connection is the agent: an older one is a leftover that is dying.

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 from workbench.controller.lab import Lab, own_job, uid_of
 from workbench.core.events import CancelRequested
-from workbench.protocol.messages import Cancel as Message
-from workbench.protocol.messages import Done
+from workbench.protocol.messages import Cancel, Done
 from workbench.transport.connection import Connection
 
 REASON_LIMIT: Final = 500
 
 
-async def cancel(lab: Lab, connection: Connection[Any], message: Message) -> Done:
+async def cancel(lab: Lab, connection: Connection[Any], message: Cancel) -> Done:
     """Have the job end; on an ended job this changes nothing.
 
     Raises:

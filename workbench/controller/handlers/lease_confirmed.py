@@ -8,12 +8,11 @@ from typing import Any
 from workbench.controller.lab import Lab, own_lease, uid_of
 from workbench.core.events import LeaseStarted
 from workbench.core.model import JobState, LeaseId
-from workbench.protocol.messages import Done
-from workbench.protocol.messages import LeaseConfirmed as Message
+from workbench.protocol.messages import Done, LeaseConfirmed
 from workbench.transport.connection import Connection
 
 
-async def lease_confirmed(lab: Lab, connection: Connection[Any], message: Message) -> Done:
+async def lease_confirmed(lab: Lab, connection: Connection[Any], message: LeaseConfirmed) -> Done:
     """Note that the job runs; a second confirmation changes nothing.
 
     Raises:

@@ -6,14 +6,13 @@ from typing import Any, Final
 
 from workbench.controller.lab import Lab, own_lease, uid_of
 from workbench.core.model import LeaseId, Outcome
-from workbench.protocol.messages import Done
-from workbench.protocol.messages import LeaseOver as Message
+from workbench.protocol.messages import Done, LeaseOver
 from workbench.transport.connection import Connection
 
 DETAIL_LIMIT: Final = 500
 
 
-async def lease_over(lab: Lab, connection: Connection[Any], message: Message) -> Done:
+async def lease_over(lab: Lab, connection: Connection[Any], message: LeaseOver) -> Done:
     """End the lease and answer when that is durable, so that the agent may forget it.
 
     Raises:

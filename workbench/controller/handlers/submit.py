@@ -10,8 +10,7 @@ from workbench.controller.lab import Lab, uid_of
 from workbench.core.errors import UserError
 from workbench.core.events import JobSubmitted
 from workbench.core.model import JobId, JobKind, PriorityClass, Request
-from workbench.protocol.messages import Done, RequestSpec
-from workbench.protocol.messages import Submit as Message
+from workbench.protocol.messages import Done, RequestSpec, Submit
 from workbench.transport.connection import Connection
 
 _JOB_ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -19,7 +18,7 @@ NAME_LIMIT: Final = 200
 NOTEBOOK_LIMIT: Final = 4096
 
 
-async def submit(lab: Lab, connection: Connection[Any], message: Message) -> Done:
+async def submit(lab: Lab, connection: Connection[Any], message: Submit) -> Done:
     """Queue the job.
 
     Raises:
@@ -55,7 +54,7 @@ def request_of(spec: RequestSpec) -> Request:
     )
 
 
-def _check_texts(message: Message) -> None:
+def _check_texts(message: Submit) -> None:
     if not _JOB_ID.fullmatch(message.job):
         raise UserError(f"a job id is 32 hexadecimal digits, not {message.job[:40]!r}")
     if len(message.name) > NAME_LIMIT:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from workbench.client import ControllerClient
-from workbench.transport.errors import NobodyListens
+from workbench.client import ControllerClient, NobodyListens
 
 
 @asynccontextmanager

@@ -12,10 +12,15 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from workbench.client import PeerError, UserError, WorkbenchError
+from workbench.client import (
+    PeerError,
+    UserError,
+    WorkbenchError,
+    agent_socket,
+    controller_place,
+)
 from workbench.frontends.cli.connecting import controller
 from workbench.frontends.cli.printing import print_json, print_lines
-from workbench.transport.paths import agent_socket, controller_place
 
 PATIENCE_S: Final = 15.0
 _LAUNCHER: Final = b"workbench.agent.launcher"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from workbench.client import AgentClient, ControllerClient, UserError
+from workbench.client import AgentClient, ControllerClient, UserError, controller_place
 from workbench.client.controller import start_embedded
 from workbench.client.simulation import check_simulation
 from workbench.frontends.cli.printing import print_json, print_lines
 from workbench.protocol.messages import ControllerView, Status
-from workbench.transport.paths import controller_place
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

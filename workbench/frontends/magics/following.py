@@ -15,7 +15,7 @@ from workbench.client import Background, KernelSession, WorkbenchError
 from workbench.client.session import Happening, Over, Printed, Seen, Trouble
 from workbench.frontends.magics.publish import Publisher
 from workbench.frontends.magics.status_line import StatusLine, running_text, waiting_text
-from workbench.protocol.job_files import SHIM
+from workbench.protocol.job_files import LEASE
 from workbench.protocol.messages import JobView, LeaseEnding
 
 
@@ -52,8 +52,6 @@ class Following:
         self._line = line
         self._feed: queue.SimpleQueue[Happening | _Interrupted] = queue.SimpleQueue()
         self._interrupts = 0
-        self._has_printed = False
-        self._interrupt_waits = False
         self.view: JobView | None = None
 
     @property
@@ -80,10 +78,7 @@ class Following:
                     case Seen(view=view):
                         self.view = view
                         self._show()
-                        self._interrupt_in_time()
                     case Printed(line=line):
-                        self._has_printed = True
-                        self._interrupt_in_time()
                         self._publisher.publish(line)
                         if line["kind"] == "progress":
                             self._show()
@@ -110,28 +105,19 @@ class Following:
         self._interrupts += 1
         if self._interrupts > 1:
             raise KeyboardInterrupt
-        if self._is_queued():
-            self._background.start(self._session.cancel(self._job, "interrupted by its owner"))
-            return
         self._line.show("interrupted: keeping the statements that finished before")
-        self._interrupt_waits = True
-        self._interrupt_in_time()
+        self._background.start(self._interrupt())
 
-    def _is_queued(self) -> bool:
-        """Whether nobody has begun to start it; its files know before the controller's word."""
-        if self._has_printed or (self._directory / SHIM).exists():
-            return False
-        return self.view is None or self.view.state == "queued"
+    async def _interrupt(self) -> None:
+        """Interrupt the job, and take it out of the queue where nobody has granted it yet.
 
-    def _interrupt_in_time(self) -> None:
-        """Interrupt once there is a process that will hear it: a job may be about to start."""
-        if self._interrupt_waits and self._runs():
-            self._interrupt_waits = False
-            self._background.start(self._session.interrupt(self._job))
-
-    def _runs(self) -> bool:
-        """Whether the home is up; its output can be here before the controller's word."""
-        return self._has_printed or (self.view is not None and self.view.state == "running")
+        In this order: once its agent has heard, a job that is granted meanwhile never starts.
+        """
+        try:
+            await self._session.interrupt(self._job)
+        finally:
+            if not (self._directory / LEASE).exists():
+                await self._session.cancel(self._job, "interrupted by its owner")
 
     async def _pump(self) -> None:
         try:

@@ -14,11 +14,12 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from workbench.client import Background, UserError
 from workbench.client import kernel_lease as leases
-from workbench.client.environment import LEASE, own_environment
+from workbench.client.environment import own_environment
 from workbench.client.kernel_lease import KernelLease, Wanted
 from workbench.frontends.magics.magics import plain_errors
 from workbench.frontends.magics.options import help_text, read_arguments
 from workbench.frontends.magics.tables import Shown
+from workbench.protocol.environment import MARK, SIMULATED
 from workbench.protocol.quantities import check_count, format_seconds, parse_bytes, parse_seconds
 
 CUDA_DEVICE: Final = "/dev/nvidia-uvm"
@@ -52,7 +53,7 @@ class LeaseMagics(Magics):
         if {"--help", "-h"} & set(line.split()):
             return Shown(help_text(self.gpu_lease))
         wanted = _wanted(read_arguments(self.gpu_lease, line))
-        held = os.environ.get(LEASE)
+        held = os.environ.get(MARK)
         if held:
             raise UserError(
                 f"this kernel holds {_gpus(os.environ)} already", next_step="%gpu-release first"
@@ -73,7 +74,7 @@ class LeaseMagics(Magics):
         """Give this kernel's GPUs back: `%gpu-release`."""
         if line.strip():
             raise UserError(f"%gpu-release takes no arguments, got {line.strip()!r}")
-        held = os.environ.get(LEASE)
+        held = os.environ.get(MARK)
         if not held:
             raise UserError("this kernel holds no lease", next_step="%gpu-lease 1 takes one")
         why = cuda_user(open_files())
@@ -152,17 +153,17 @@ def _wanted(given: argparse.Namespace) -> Wanted:
 
 
 def _job_of(mark: str) -> str:
-    """Return the job in a lease's mark, `LEASE/JOB…`."""
+    """Return the job in a lease's mark, `MARK/JOB…`."""
     return mark.rstrip(".").partition("/")[2]
 
 
 def _is_started_with(mark: str) -> bool:
     """Whether Jupyter started this kernel with its lease, which a restart then keeps."""
-    return f"{LEASE}={mark}".encode() in Path("/proc/self/environ").read_bytes().split(b"\0")
+    return f"{MARK}={mark}".encode() in Path("/proc/self/environ").read_bytes().split(b"\0")
 
 
 def _gpus(env: os._Environ[str]) -> str:
-    simulated = env.get("GPU_WORKBENCH_SIMULATED")
+    simulated = env.get(SIMULATED)
     if simulated:
         return f"{simulated} (SIMULATED: runs on the CPU)"
     return env.get("CUDA_VISIBLE_DEVICES") or "no GPU"

@@ -93,7 +93,7 @@ class WorkbenchMagics(Magics):
         prepared = scheduling.prepare(options, body, head=head, filename=filename)
         if options.dry_run:
             return tables.dry_run(prepared)
-        staged, sent = scheduling.pack(prepared, options)
+        staged, sent = scheduling.pack(prepared)
         scheduling.submit(prepared, staged, options)
         if options.detach:
             scheduling.detached.add(staged.job, frozenset(prepared.cell.names.writes))

@@ -28,20 +28,6 @@ _OPTION: Final = re.compile(
 _NEGATIVE: Final = re.compile(r"-[\d.]")
 _TAKES_VALUE: Final = re.compile(r"--(?!detach$|dry-run$)[\w-]+")
 
-OPTIONS: Final = (
-    "--priority",
-    "--gpus",
-    "--cpus",
-    "--gpu-memory",
-    "--memory",
-    "--time",
-    "--device",
-    "--name",
-    "--detach",
-    "--dry-run",
-    "--split",
-)
-
 _ARGUMENTS: Final = (
     argument("--priority", choices=PRIORITIES, default="normal", help="class in the queue"),
     argument("--gpus", type=int, metavar="N", help="whole GPUs, all at once"),
@@ -55,6 +41,8 @@ _ARGUMENTS: Final = (
     argument("--dry-run", action="store_true", help="show plan and advice, run nothing"),
     argument("--split", choices=SPLITS, default="auto", help="whether to look for parallel parts"),
 )
+
+OPTIONS: Final[tuple[str, ...]] = tuple(one.args[0] for one in _ARGUMENTS)
 
 
 def schedule_arguments(function: Any) -> Any:

@@ -25,7 +25,7 @@ from workbench.frontends.magics.left_out import Sent, explained, notes, pack_wha
 from workbench.frontends.magics.options import Options
 from workbench.frontends.magics.publish import NotReturned, Publisher
 from workbench.frontends.magics.status_line import StatusLine, units_text
-from workbench.graphs.cell import Cell, parse_cell
+from workbench.graphs.cell import FUTURES, Cell, parse_cell
 from workbench.graphs.errors import CellRefused
 from workbench.graphs.plan import Plan, make_plan
 from workbench.graphs.screening import shell_call
@@ -82,6 +82,7 @@ class Scheduling:
             transform=self.shell.transform_cell,
             first_line=head.count("\n") + 1,
             filename=filename,
+            future_flags=self.shell.compile.flags & FUTURES,
         )
         refuse_own_magics(cell)
         status = self.background.run(self.session.prepare())
@@ -104,7 +105,7 @@ class Scheduling:
         """Return the lab now."""
         return await (await self.session.controller()).status()
 
-    def pack(self, prepared: Prepared, options: Options) -> tuple[Staged, Sent]:
+    def pack(self, prepared: Prepared) -> tuple[Staged, Sent]:
         """Write the job directory: inputs and specification.
 
         Raises:
@@ -132,8 +133,8 @@ class Scheduling:
                 filename=cell.filename,
                 first_line=cell.first_line,
                 execution_count=running_number(self.shell),
-                split=options.split,
                 plan=msgspec.to_builtins(prepared.plan),
+                future_flags=cell.future_flags,
             )
             write_spec(staged.directory, spec)
         except BaseException:
@@ -190,6 +191,7 @@ class Scheduling:
             job.abandon()
             line.end("interrupted, and not waited for")
             raise
+        self.shell.compile.flags |= prepared.cell.future_flags
         try:
             return self._bind(
                 job, publisher, sent.left_out, was_interrupted=following.was_interrupted

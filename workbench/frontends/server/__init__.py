@@ -31,6 +31,9 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 def _load_jupyter_server_extension(server: ServerApp) -> None:
     """Add the routes; jupyter_server calls this once at start."""
     add_routes(server)
+    # Jobs name notebooks by absolute paths, pages by paths below this one.
+    page_config = server.web_app.settings.setdefault("page_config_data", {})
+    page_config["gpuWorkbenchRoot"] = server.root_dir
     server.log.info("GPU Workbench: ready; the controller is looked for when a page asks")
 
 

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from workbench.client import UserError
-from workbench.frontends.cli.checks.verdict import Check, Verdict
-from workbench.protocol.quantities import format_bytes
-from workbench.transport.paths import (
+from workbench.client import (
+    UserError,
     agent_socket,
     controller_place,
     jobs_directory,
     state_directory,
 )
+from workbench.frontends.cli.checks.verdict import Check, Verdict
+from workbench.protocol.quantities import format_bytes
 
 LITTLE_SPACE_BYTES: Final = 100 * 2**20
 CGROUP: Final = Path("/sys/fs/cgroup")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from workbench.client import AgentClient, PeerError, WorkbenchError
+from workbench.client import (
+    AgentClient,
+    NobodyListens,
+    PeerError,
+    WorkbenchError,
+    controller_place,
+)
 from workbench.frontends.cli.checks.verdict import Check, Verdict
 from workbench.frontends.cli.connecting import controller
 from workbench.protocol.messages import Status
 from workbench.protocol.telemetry import NvmlStatus
-from workbench.transport.errors import NobodyListens
-from workbench.transport.paths import controller_place
 
 _FINE: Final = frozenset({NvmlStatus.OK, NvmlStatus.NOT_IN_USE})
 

@@ -8,22 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench import __version__
-from workbench.core.errors import BugError, NeverFits, PeerError, UserError, WorkbenchError
+from workbench.core.errors import BugError
+from workbench.protocol.failures import error_of
 from workbench.protocol.messages import PROTOCOL, Failure, Hello, Message, Welcome
 from workbench.transport.connection import Connection
 from workbench.transport.errors import ConnectionLost
-
-_FAULTS: dict[str, type[WorkbenchError]] = {
-    "user": UserError,
-    "peer": PeerError,
-    "bug": BugError,
-}
-
-
-def error_from(failure: Failure) -> WorkbenchError:
-    """Return the exception that a `Failure` stands for."""
-    kind = NeverFits if failure.error == NeverFits.__name__ else _FAULTS[failure.fault]
-    return kind(failure.message, next_step=failure.next_step)
 
 
 class Channel:
@@ -61,7 +50,7 @@ class Channel:
         Raises:
             PeerError: The peer speaks another protocol; the message gives both numbers.
         """
-        hello = Hello(protocol=PROTOCOL, software=__version__, role="client")
+        hello = Hello(protocol=PROTOCOL, software=__version__)
         welcome = await self.ask(hello)
         if not isinstance(welcome, Welcome):
             raise BugError(f"the greeting was answered with {type(welcome).__name__}")
@@ -82,15 +71,19 @@ class Channel:
         self._connection.send(self._last_id, request)
         reply = await asker
         if isinstance(reply, Failure):
-            raise error_from(reply)
+            raise error_of(reply)
         return reply
+
+    async def until_lost(self) -> None:
+        """Wait until the peer goes away; what `on_push` raised comes out here."""
+        await asyncio.shield(self._reading)
 
     async def close(self) -> None:
         """Close the connection; nothing is reported as lost."""
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._reading
-        self._fail(ConnectionLost("this client closed the connection"))
+        self._fail(ConnectionLost("the connection was closed here"))
         await self._connection.close()
 
     async def _read(self) -> None:
