@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from workbench.protocol.environment import MARK
+
 if TYPE_CHECKING:
     from workbench.client import Job
 
@@ -16,7 +18,7 @@ def device() -> str:
     Inside a scheduled cell this is what its lease gives; in a kernel it is `"cuda:0"` only where
     the kernel itself holds a GPU. A simulated GPU gives `"cpu"`, since the code runs there.
     """
-    leased = os.environ.get("GPU_WORKBENCH_LEASE", "").strip("- ")
+    leased = os.environ.get(MARK, "").strip("- ")
     return "cuda:0" if leased and os.environ.get("CUDA_VISIBLE_DEVICES") else "cpu"
 
 

@@ -7,9 +7,11 @@ import ast
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from workbench.advice import advise
+from workbench.advice.workload import GPU_LIBRARIES, workload
 from workbench.protocol.telemetry import (
     DeviceSample,
     HostSample,
@@ -100,3 +102,41 @@ def test_an_unknown_host_is_not_taken_for_one_without_a_gpu() -> None:
 
 def test_imports_inside_the_cell_count() -> None:
     assert verdict("import cupy\ncupy.zeros(3)").startswith("1 GPU: cupy runs on a GPU only")
+
+
+NO_SOURCE = """
+def build(kind):
+    def move(x):
+        return x.to(kind)
+    return move(torch.ones(3))
+
+class Net:
+    @staticmethod
+    def layer():
+        return torch.zeros(3, device="cuda")
+
+def lazily():
+    import cupy.linalg
+
+def outer():
+    return build(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "libraries", "asks"),
+    [
+        ("outer()", {"torch"}, True),
+        ("Net()", {"torch"}, True),
+        ("lazily()", {"cupy"}, False),
+        ("torch.ones(3)", {"torch"}, False),
+    ],
+)
+def test_functions_are_read_where_no_source_is(
+    code: str, libraries: set[str], *, asks: bool
+) -> None:
+    names = {"__name__": "__main__", "torch": torch}
+    exec(NO_SOURCE, names)
+    found = workload(ast.parse(code), names)
+    assert found.libraries & set(GPU_LIBRARIES) == libraries
+    assert found.asks_for_device is asks

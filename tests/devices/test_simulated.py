@@ -36,7 +36,7 @@ def test_what_is_not_count_x_model_is_refused_with_an_example(text: str) -> None
     assert repr(text) in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["0xT4", "65xT4"])
+@pytest.mark.parametrize("text", ["0xT4", "65xT4", f"{'9' * 5000}xT4"])
 def test_a_count_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(BadSimulation, match="1 to 64"):
         Simulation.parse(text)

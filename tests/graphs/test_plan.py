@@ -64,6 +64,13 @@ def test_the_width_is_how_many_tasks_run_at_once(source: str, width: int) -> Non
     assert plan_of(source).width == width
 
 
+@pytest.mark.parametrize("split", ["auto", "none"])
+def test_a_plan_names_what_does_not_come_back(split: str) -> None:
+    plan = plan_of("import json\njson.x = 1", split=split)
+    assert plan.left_behind == ("line 3: `json.x`",)
+    assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan
+
+
 def test_a_plan_crosses_as_json_and_fits_its_cell_again() -> None:
     cell = cell_of("def f(x): return x\nr = [f(i) for i in range(6)]\na = sum(r)\nprint(a)")
     plan = make_plan(cell, {}, split="auto", cores_available=2)

@@ -23,6 +23,18 @@ plan: 2 tasks, 2 barriers
     )
 
 
+def test_what_does_not_come_back_stands_below_the_statements() -> None:
+    plan = plan_of("import json\njson.a = '<b>'\nsetattr(json, '<b>', 1)")
+    said = "changed in the cell's own process only, and not carried back:"
+    assert plan_text(plan).splitlines()[-3:] == [
+        said,
+        "  line 3: `json.a`",
+        "  line 4: `json.<b>`",
+    ]
+    assert said in plan_html(plan)
+    assert "<li>line 3: `json.a`</li><li>line 4: `json.&lt;b&gt;`</li>" in plan_html(plan)
+
+
 def test_an_empty_plan_says_so() -> None:
     assert plan_text(plan_of("# nothing")) == "plan: nothing to run"
     assert plan_html(plan_of("")) == "<p>plan: nothing to run</p>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -52,6 +53,27 @@ def test_a_returned_instance_leaves_the_kernels_class_alone(notebook: Notebook) 
     assert notebook.run("(C is before, type(c) is C, isinstance(c, C), c.who())").result == (
         "(True, True, True, 'kernel')"
     )
+
+
+def test_a_result_that_cannot_be_bound_is_kept_until_it_can(
+    notebook: Notebook, shared_lab: Lab
+) -> None:
+    barred = shared_lab.work / "barred"
+    barred.touch()
+    notebook.run(
+        f"import os, workbench\nbarred, kernel = {str(barred)!r}, os.getpid()\n"
+        "class Picky:\n    def __setstate__(self, state):\n"
+        "        if os.getpid() == kernel and os.path.exists(barred): raise KeyError('not yet')\n"
+        "        self.__dict__ = state"
+    )
+    run = notebook.run("%%gpu-schedule\npicky = Picky()\npicky.x = 1\nn = 42\nn")
+    assert run.error.startswith("BrokenTransfer: picky came back but cannot be made here")
+    call = re.search(r"workbench\.job\('\w+'\)\.result\(\)", run.error)
+    assert call is not None, run.error
+    assert notebook.run("'n' in globals()").result == "False"
+    barred.unlink()
+    assert notebook.run(call[0]).ok
+    assert notebook.run("(n, picky.x)").result == "(42, 1)"
 
 
 def test_future_imports_hold_in_later_cells_scheduled_or_not(one_lab: Lab) -> None:

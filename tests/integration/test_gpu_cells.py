@@ -17,7 +17,7 @@ import pytest
 from tests.integration import gpu_tasks
 from tests.integration.lab import Notebook
 from tests.integration.leased import LeasedLab, leased_lab, until
-from tests.stand_ins.world import StubWorld
+from tests.stand_ins.world import GIB, StubWorld
 from workbench.client import ControllerClient
 from workbench.protocol.messages import Status
 
@@ -53,6 +53,14 @@ def of_the_job(job: str) -> list[psutil.Process]:
     return found
 
 
+def memory_limit(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        words = process.cmdline()
+        if "--device-memory-limit" in words:
+            return [words[words.index("--device-memory-limit") + 1]]
+    return []
+
+
 @dataclass
 class Watched:
     """What the controller showed, looked at with each change.
@@ -61,6 +69,7 @@ class Watched:
         gpus: By job, in the order in which they got them.
         twice: GPUs that two jobs held in one view.
         processes: The most that a job had at a time.
+        limits: What its Dask workers were given as the limit of their GPU's memory.
         outlived: Those that were there when their job no longer held its GPUs.
         given_back: Jobs that hold none any more.
     """
@@ -68,6 +77,7 @@ class Watched:
     gpus: dict[str, list[str]] = field(default_factory=dict)
     twice: list[str] = field(default_factory=list)
     processes: int = 0
+    limits: set[str] = field(default_factory=set)
     outlived: list[psutil.Process] = field(default_factory=list)
     given_back: set[str] = field(default_factory=set)
 
@@ -79,7 +89,10 @@ class Watched:
             self.given_back.add(job)
             self.outlived += of_the_job(job)
         self.gpus |= held
-        self.processes = max([self.processes, *(len(of_the_job(job)) for job in held)])
+        for job in held:
+            processes = of_the_job(job)
+            self.processes = max(self.processes, len(processes))
+            self.limits |= {limit for one in processes for limit in memory_limit(one)}
 
 
 @contextlib.contextmanager
@@ -132,7 +145,8 @@ def test_each_item_sees_one_of_the_two_leased_gpus_alone(labs: LeasedLab) -> Non
     one = notebook(labs)
     with watched() as views:
         cell = gpu_tasks.cell(items=ITEMS, together=2)
-        run = one.run(f"%%gpu-schedule --gpus 2 --cpus 1\n{cell}", timeout_s=LIMIT_S)
+        line = "%%gpu-schedule --gpus 2 --cpus 1 --gpu-memory 6GiB"
+        run = one.run(f"{line}\n{cell}", timeout_s=LIMIT_S)
     assert run.ok, run.error
     ((job, leased),) = views.gpus.items()
     found = out(one)
@@ -142,6 +156,7 @@ def test_each_item_sees_one_of_the_two_leased_gpus_alone(labs: LeasedLab) -> Non
     assert places(labs, job) == set(leased)
     assert views.twice == []
     assert views.processes > len(leased)
+    assert views.limits == {str(6 * GIB)}
     assert views.outlived == []
 
 

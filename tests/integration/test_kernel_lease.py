@@ -223,6 +223,36 @@ def test_a_kernel_that_leased_in_place_frees_its_gpu_when_it_is_killed(labs: Lea
     assert labs.freed(job).outcome == "done"
 
 
+@pytest.mark.parametrize("pressed", [False, True])
+def test_a_running_kernel_that_got_no_gpu_leaves_no_ticket_behind(
+    labs: LeasedLab, *, pressed: bool
+) -> None:
+    first = labs.start()
+    notebook = labs.lab.notebook()
+    cell = notebook.start(f"%gpu-lease --wait {'10m' if pressed else '1s'}")
+    until(lambda: [v for v in labs.kernel_jobs() if v.state == "queued"], "the request")
+    if pressed:
+        notebook.interrupt()
+    refused = notebook.collect(cell)
+    assert refused.error.startswith("KeyboardInterrupt" if pressed else "NotGranted: no lease yet")
+    assert pressed or "was taken out of the queue: run %gpu-lease again" in refused.error
+    assert [view.state for view in labs.kernel_jobs()] == ["running"]
+    first.shut_down()
+    run = notebook.run("%%gpu-schedule --gpus 1\nx = 1")
+    assert run.ok, run.error
+
+
+def test_a_killed_kernels_request_does_not_wait_on(labs: LeasedLab) -> None:
+    labs.start()
+    notebook = labs.lab.notebook()
+    notebook.start("%gpu-lease --wait 1s")
+    (asked,) = until(lambda: [v for v in labs.kernel_jobs() if v.state == "queued"], "the request")
+    assert asked.request.wait_limit_s is not None
+    assert asked.request.wait_limit_s < 15
+    notebook.manager.shutdown_kernel(now=True)
+    assert labs.freed(asked.id).outcome in {"expired", "cancelled"}
+
+
 def test_the_end_of_its_time_stops_the_kernel(labs: LeasedLab) -> None:
     notebook = labs.lab.notebook()
     assert notebook.run("%gpu-lease --time 1s").ok

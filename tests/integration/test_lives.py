@@ -189,6 +189,31 @@ def is_agent(process: object) -> bool:
     return line[-1] == "workbench.agent" or "workbench.agent" in line
 
 
+def test_down_is_down_though_a_cell_waits_and_up_takes_it_up(one_lab: Lab) -> None:
+    assert one_lab.workbench("up", "--simulate", "1xA100-SXM4-80GB").returncode == 0
+    notebook = one_lab.notebook()
+    cell = notebook.start(
+        "%%gpu-schedule --gpus 1 --split none\nimport pathlib, time\nprint('up')\n"
+        "while not pathlib.Path('go').exists():\n    time.sleep(0.05)\nx = 5"
+    )
+    notebook.shown(cell, "up")
+    down = one_lab.workbench("down", "--force")
+    assert down.returncode == 0, down.stderr
+    notebook.shown(cell, "was stopped with `workbench down`; trying again, the job goes on")
+    assert one_lab.processes("workbench.controller") == []
+    up = one_lab.workbench("up")
+    assert "SIMULATED" in up.stdout
+    (one_lab.work / "go").touch()
+    run = notebook.collect(cell)
+    assert run.ok, run.error
+    assert notebook.run("x").result == "5"
+    assert one_lab.workbench("down").returncode == 0
+    refused = notebook.run("%gpu-status")
+    assert "stopped with `workbench down`" in refused.error
+    assert notebook.run("%%gpu-schedule\nx = 6").ok
+    assert "SIMULATED" not in one_lab.workbench("status").stdout
+
+
 def test_children_do_not_outlive_a_cancel(one_lab: Lab) -> None:
     # neptaco/mcproc#38: a daemon, a new session, an ignored TERM.
     notebook = one_lab.notebook()

@@ -18,7 +18,7 @@ from workbench.protocol.quantities import (
         ("6 gib", 6 * 2**30),
         ("512MB", 512 * 10**6),
         ("1.5g", 3 * 2**29),
-        ("2048", 2048),
+        ("2048B", 2048),
         ("1TiB", 2**40),
     ],
 )
@@ -35,6 +35,13 @@ def test_what_is_not_a_size_is_refused_with_value_rule_and_next_step(text: str) 
     assert repr(text) in raised.value.message
     assert "GiB" in raised.value.message
     assert "--memory 8GiB" in raised.value.next_step
+
+
+@pytest.mark.parametrize("text", ["8", " 8 ", "0.5", "1" * 60])
+def test_a_number_without_a_unit_is_no_size(text: str) -> None:
+    with pytest.raises(UserError, match="has no unit: a size is a positive number and a unit") as no:
+        parse_bytes(text, "--memory")
+    assert f"--memory {text.strip()[:40]}" in no.value.next_step
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,10 @@ class Code(IntEnum):
     UNKNOWN = 999
 
 
+_RUN = uuids.uuid4()
+"""GPU locks are known to the whole machine: two test runs at once must not share cards."""
+
+
 @dataclass(kw_only=True)
 class Gpu:
     """One scripted card.
@@ -114,7 +118,7 @@ class StubWorld:
         """Have this many equal idle cards and no others; returns their UUIDs."""
         self.cards = [
             Gpu(
-                uuid=f"GPU-{uuids.uuid5(uuids.NAMESPACE_OID, str(slot))}",
+                uuid=f"GPU-{uuids.uuid5(_RUN, str(slot))}",
                 name=model,
                 memory_bytes=memory_bytes,
                 bus=f"00000000:{slot + 1:02X}:00.0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import signal
 import sys
 import threading
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from workbench.core.errors import PeerError
+from workbench.transport import start as starting
 from workbench.transport.errors import BadPlace
-from workbench.transport.start import ensure_running
+from workbench.transport.start import ensure_running, why_no_scope
 
 SERVER = """
 import os, socket, sys, time
@@ -74,6 +76,71 @@ if not os.path.exists(sys.argv[2] + ".tried"):
 {SERVER}"""
     start(place, counting)
     assert len(place[2].read_text().splitlines()) == 1
+
+
+@pytest.fixture
+def scopes(place: Place, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in `systemd-run`, to be written, and a user who lingers."""
+    folder = place[0].parent
+    (folder / "linger").mkdir()
+    (folder / "linger" / pwd.getpwuid(os.getuid()).pw_name).touch()
+    monkeypatch.setattr(starting, "LINGERING", folder / "linger")
+    monkeypatch.setattr(starting, "SCOPE_TIMEOUT_S", 0.5)
+    (folder / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
+    return folder / "bin" / "systemd-run"
+
+
+def put(program: Path, lines: str) -> None:
+    program.write_text(f"#!/bin/sh\n{lines}\n")
+    program.chmod(0o755)
+
+
+def start_in_scope(place: Place) -> None:
+    ensure_running(place[0], place[1], server(place), timeout_s=20, in_own_scope=True)
+
+
+def test_a_server_is_put_into_a_scope_where_that_works(scopes: Path, place: Place) -> None:
+    put(scopes, f'echo "$$ $*" >> {scopes}.log; shift 5; exec "$@"')
+    start_in_scope(place)
+    tried, started = Path(f"{scopes}.log").read_text().splitlines()[:2]
+    assert tried.endswith(" --user --scope --quiet --collect -- true")
+    (line,) = place[2].read_text().splitlines()
+    pid, session, folder = line.split()
+    assert (started.split()[0], session, folder) == (pid, pid, "/")
+    assert why_no_scope() == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("echo Failed to connect to bus >&2; exit 1", "Failed to connect to bus"),
+        ("exit 3", "ended with code 3"),
+        ("exec sleep 60", "did not answer within 0.5 s"),
+    ],
+)
+def test_a_server_is_started_plainly_where_no_scope_can_be_made(
+    scopes: Path, place: Place, lines: str, why: str
+) -> None:
+    put(scopes, lines)
+    assert why in why_no_scope()
+    start_in_scope(place)
+    assert len(place[2].read_text().splitlines()) == 1
+
+
+def test_no_scope_is_used_that_ends_when_its_user_logs_out(scopes: Path, place: Place) -> None:
+    put(scopes, f'touch {scopes}.ran; shift 5; exec "$@"')
+    next(starting.LINGERING.iterdir()).unlink()
+    assert "enable-linger" in why_no_scope()
+    start_in_scope(place)
+    assert not Path(f"{scopes}.ran").exists()
+
+
+def test_a_host_without_systemd_has_no_scopes(
+    scopes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(scopes.parent))
+    assert why_no_scope() == "systemd-run is not installed"
 
 
 def test_a_server_that_never_listens_is_given_up(place: Place) -> None:

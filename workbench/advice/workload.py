@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
+import dis
 import sys
-import textwrap
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from workbench.advice.looks import attributes, bases, is_a, module_of
@@ -20,7 +19,7 @@ ALWAYS_GPU: Final = frozenset({"cupy", "cudf", "cuml"})
 """Those that use nothing else."""
 CPU_LIBRARIES: Final = ("numpy", "pandas", "sklearn", "scipy", "polars")
 _DEVICE_WORDS: Final = frozenset({"to", "cuda", "device", "tree_method", "device_type", "jit"})
-_DEPTH: Final = 8
+_of_class = type.__dict__["__dict__"].__get__
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,56 +47,70 @@ def workload(tree: ast.AST, namespace: Mapping[str, Any]) -> Workload:
         namespace: The notebook's names; only looked at, never called.
     """
     found = Workload()
-    _visit(tree, namespace, found, seen=set(), depth=0)
+    names = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                found.libraries.update(_package(alias.name) for alias in aliases)
+            case ast.ImportFrom(module=str(module)):
+                found.libraries.add(_package(module))
+            case ast.Attribute(attr=word) | ast.keyword(arg=word):
+                found.asks_for_device |= word in _DEVICE_WORDS
+            case ast.Name(id=name):
+                names.append(name)
+    _visit(names, namespace, found)
     return found
 
 
-def _visit(
-    tree: ast.AST, namespace: Mapping[str, Any], found: Workload, *, seen: set[int], depth: int
-) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found.libraries.update(alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.libraries.add(node.module.partition(".")[0])
-        elif (isinstance(node, ast.Attribute) and node.attr in _DEVICE_WORDS) or (
-            isinstance(node, ast.keyword) and node.arg in _DEVICE_WORDS
-        ):
-            found.asks_for_device = True
-        elif isinstance(node, ast.Name) and node.id in namespace:
-            value = namespace[node.id]
-            if id(value) not in seen:
-                seen.add(id(value))
-                _value(value, namespace, found, seen=seen, depth=depth)
+def _visit(names: list[str], namespace: Mapping[str, Any], found: Workload) -> None:
+    """Look at the values of names, and at those that their functions read, and so on."""
+    seen: set[int] = set()
+    while names:
+        name = names.pop()
+        if name not in namespace or id(namespace[name]) in seen:
+            continue
+        value = namespace[name]
+        seen.add(id(value))
+        module = module_of(value)
+        found.libraries.add(_package(module))
+        found.libraries.update(_package(module_of(kind)) for kind in bases(type(value)))
+        found.data_bytes += _size_bytes(value) or 0
+        found.parameters += _parameters(value)
+        if module == "__main__":
+            for function in _functions(value):
+                names += _read(function.__code__, found)
 
 
-def _value(
-    value: Any,
-    namespace: Mapping[str, Any],
-    found: Workload,
-    *,
-    seen: set[int],
-    depth: int,
-) -> None:
-    module = module_of(value)
-    found.libraries.add(module.partition(".")[0])
-    found.libraries.update(module_of(kind).partition(".")[0] for kind in bases(type(value)))
-    if is_a(value, FunctionType, type) and module == "__main__" and depth < _DEPTH:
-        for tree in _source_trees(value):
-            _visit(tree, namespace, found, seen=seen, depth=depth + 1)
-    size = _size_bytes(value)
-    if size is not None:
-        found.data_bytes += size
-    found.parameters += _parameters(value)
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
-def _source_trees(value: FunctionType | type) -> Iterator[ast.AST]:
-    if inspect.getattr_static(type(value), "__getattr__", None) is not None:
-        return  # A metaclass that answers for attributes would be asked by `inspect`.
-    try:
-        yield ast.parse(textwrap.dedent(inspect.getsource(value)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return
+def _functions(value: Any) -> Iterator[FunctionType]:
+    """Yield a function, or those that a class defines, without asking either."""
+    inside = _of_class(value).values() if is_a(value, type) else (value,)
+    for one in inside:
+        function = one.__func__ if type(one) in {staticmethod, classmethod} else one
+        if type(function) is FunctionType:
+            yield function
+
+
+def _read(code: CodeType, found: Workload) -> Iterator[str]:
+    """Note what a function's code does, and yield the global names that it reads.
+
+    A job's home has no source of the functions that come from other cells.
+    """
+    for step in dis.get_instructions(code):
+        if step.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+            yield step.argval
+        elif step.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+            found.asks_for_device |= step.argval in _DEVICE_WORDS
+        elif step.opname == "IMPORT_NAME":
+            found.libraries.add(_package(step.argval))
+    for constant in code.co_consts:
+        if type(constant) is CodeType:
+            yield from _read(constant, found)
+        elif type(constant) is tuple:  # The names of keyword arguments are among these.
+            found.asks_for_device |= not _DEVICE_WORDS.isdisjoint(constant)
 
 
 def _size_bytes(value: Any) -> int | None:

@@ -56,6 +56,7 @@ def start_crews(
             enter=enter,
             locks=locks,
             threads=threads_each(gpus, lease.cores),
+            memory_bytes=lease.gpu_memory_bytes,
         )
     return crews
 

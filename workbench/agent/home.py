@@ -31,7 +31,7 @@ from workbench.engines.gate import Gate
 from workbench.engines.local import cpu_worker_count, threads_each
 from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_spec
 from workbench.graphs.run_files import RunFiles
-from workbench.protocol.job_files import RESULT_NAME, CellSpec, read_spec
+from workbench.protocol.job_files import LAST_VALUE, CellSpec, read_spec
 from workbench.protocol.plan import Plan
 from workbench.protocol.text import plain
 
@@ -271,7 +271,7 @@ def _finish(shell: HomeShell, cell: Cell, index: int, value: Any) -> None:
     statement = cell.statements[index]
     if statement.last_expr and value is not None:
         shell.displayhook(value)
-        shell.user_ns[RESULT_NAME] = value
+        shell.user_ns[LAST_VALUE] = value
     what = f"line {statement.lineno}"
     shell.append("progress", done=index + 1, total=len(cell.statements), what=what)
 

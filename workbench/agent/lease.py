@@ -22,6 +22,7 @@ class Lease:
         cores: CPU cores.
         simulated: The GPUs exist only for teaching; the job runs on the CPU.
         grace_s: Seconds between TERM and KILL when the job is ended.
+        gpu_memory_bytes: What the job asked for on each GPU; None for any.
     """
 
     lease: str
@@ -30,6 +31,7 @@ class Lease:
     cores: int
     simulated: bool
     grace_s: float
+    gpu_memory_bytes: int | None = None
 
     @property
     def mark(self) -> str:

@@ -88,6 +88,7 @@ class Runner:
             cores=grant.cores,
             simulated=grant.simulated,
             grace_s=self._options.grace_s,
+            gpu_memory_bytes=grant.gpu_memory_bytes,
         )
         job = self._take(lease)
         if job is None:

@@ -19,12 +19,12 @@ from workbench.boundary.parcel import Parcel
 from workbench.boundary.paring import Pared, Paring
 from workbench.boundary.process_state import capture, changed_since
 from workbench.boundary.writer import Writer
+from workbench.protocol.job_files import RESULT
 
-RESULT_NAME: Final = "result.pickle"
 _PARTED: Final = (
     "a new view of an array with wide gaps between its items came back with memory of its own"
 )
-_BEING_WRITTEN: Final = "result.pickle.tmp"
+_BEING_WRITTEN: Final = f"{RESULT}.tmp"
 _MOST_PARED_TIMES: Final = 2
 
 
@@ -113,7 +113,7 @@ class Arrival:
             traceback_lines=error.traceback_lines if error else (),
         )
         self._pack(answer).write(directory / _BEING_WRITTEN)
-        (directory / _BEING_WRITTEN).rename(directory / RESULT_NAME)
+        (directory / _BEING_WRITTEN).rename(directory / RESULT)
 
     def _bindings(
         self, names: Iterable[str], deleted: Iterable[str]

@@ -17,9 +17,8 @@ from workbench.boundary.parcel import Parcel
 from workbench.boundary.process_state import capture
 from workbench.boundary.writer import Writer
 from workbench.core.spelling import spell_bytes
+from workbench.protocol.job_files import BUFFERS, INPUTS
 
-INPUTS_NAME: Final = "inputs.pickle"
-BUFFERS_NAME: Final = "buffers.bin"
 _WORTH_A_NOTE_BYTES: Final = 256 << 20
 _NAMED_WHEN_TOO_LARGE: Final = 3
 _WITHOUT_ADVICE: Final = "Make it in the cell that uses it, or delete the name"
@@ -69,7 +68,7 @@ class Crossing:
             directory: The job's directory.
         """
         assert self._parcel is not None, "a crossing is written once"
-        self._parcel.write(directory / INPUTS_NAME, directory / BUFFERS_NAME)
+        self._parcel.write(directory / INPUTS, directory / BUFFERS)
         self._parcel = None
 
     def name_of(self, number: int) -> str | None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.boundary.binding import bound_meanwhile
-from workbench.boundary.crossing import BUFFERS_NAME, INPUTS_NAME
 from workbench.boundary.errors import BrokenTransfer
 from workbench.boundary.memo import Reader, always_known
 from workbench.boundary.parcel import Received, receive
 from workbench.boundary.process_state import arrive
+from workbench.protocol.job_files import BUFFERS, INPUTS
 
 
 class Temporary:
@@ -50,7 +50,7 @@ def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool)
     Raises:
         BrokenTransfer: The inputs cannot be read.
     """
-    received = receive(directory / INPUTS_NAME, directory / BUFFERS_NAME)
+    received = receive(directory / INPUTS, directory / BUFFERS)
     reader = Reader(received.body, always_known(namespace), received.buffers)
     state = reader.load()
     if take_state:

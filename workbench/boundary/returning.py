@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.boundary.arrival import RESULT_NAME
 from workbench.boundary.binding import bound_meanwhile
 from workbench.boundary.cell_error import CellError
 from workbench.boundary.crossing import Crossing
@@ -19,6 +18,7 @@ from workbench.boundary.memo import Reader, collection_paused
 from workbench.boundary.own_code import Write, make, run_own_code
 from workbench.boundary.parcel import receive
 from workbench.boundary.process_state import give_back
+from workbench.protocol.job_files import RESULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def _load(
     namespace: dict[str, Any],
     sent: Mapping[str, Any] | None = None,
 ) -> Changes:
-    received = receive(directory / RESULT_NAME)
+    received = receive(directory / RESULT)
     manifest = received.manifest
     reader = Reader(received.body, objects, received.buffers)
     values = {}

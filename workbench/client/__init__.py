@@ -19,6 +19,7 @@ from workbench.transport.paths import (
     jobs_directory,
     state_directory,
 )
+from workbench.transport.start import why_no_scope
 
 if TYPE_CHECKING:
     from workbench.client.job import Job, JobFailed
@@ -41,6 +42,7 @@ __all__ = [
     "controller_place",
     "jobs_directory",
     "state_directory",
+    "why_no_scope",
 ]
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Self
 
+from workbench.client.stopped import Stopped, is_stopped
 from workbench.core.errors import BugError
 from workbench.protocol.messages import (
     Advanced,
@@ -49,14 +50,17 @@ class AgentClient:
 
         Raises:
             NobodyListens: It does not run and `start` is False.
+            Stopped: The user has stopped it and asked for nothing since.
             PeerError: It does not come up, or speaks another protocol.
         """
         socket = agent_socket()
         try:
             connection = await connect(socket, AgentReply, trusted_uids=(os.getuid(),))
-        except NobodyListens:
+        except NobodyListens as error:
             if not start:
                 raise
+            if is_stopped():
+                raise Stopped("agent") from error
             argv = [sys.executable, "-m", "workbench.agent.launcher"]
             await asyncio.to_thread(
                 ensure_running,
@@ -64,6 +68,7 @@ class AgentClient:
                 socket.with_suffix(".start"),
                 argv,
                 timeout_s=START_TIMEOUT_S,
+                in_own_scope=True,
             )
             connection = await connect(socket, AgentReply, trusted_uids=(os.getuid(),))
         client = cls(connection)

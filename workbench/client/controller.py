@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Self, TypeVar
 
+from workbench.client.stopped import Stopped, is_stopped
 from workbench.core.errors import BugError, PeerError
 from workbench.protocol.messages import (
     Cancel,
@@ -50,6 +51,7 @@ class ControllerClient:
 
         Raises:
             NobodyListens: None is there and none may be started; the message says which.
+            Stopped: The user has stopped it and asked for nothing since.
             UntrustedPeer: Somebody else serves the socket.
             PeerError: It does not come up, or speaks another protocol.
         """
@@ -65,6 +67,8 @@ class ControllerClient:
                 ) from error
             if not start:
                 raise
+            if is_stopped():
+                raise Stopped("controller") from error
             await start_embedded(place)
             connection = await _open(place)
         client = cls(connection, place)

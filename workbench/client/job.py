@@ -12,7 +12,15 @@ from workbench.boundary import CannotCross, Changes, Crossing, load_result, stag
 from workbench.client.background import Background
 from workbench.client.session import KernelSession, Over, find_job, parse_lines
 from workbench.core.errors import UserError, WorkbenchError
-from workbench.protocol.job_files import ENDED, OUTPUT, RESULT, RESULT_NAME, read_json
+from workbench.protocol.job_files import (
+    BUFFERS,
+    ENDED,
+    INPUTS,
+    LAST_VALUE,
+    OUTPUT,
+    RESULT,
+    read_json,
+)
 from workbench.protocol.messages import LeaseEnding
 from workbench.transport.paths import jobs_directory
 
@@ -144,7 +152,7 @@ class Job:
 
     def drop_data(self) -> None:
         """Remove inputs and result, which can be large; output and ending stay."""
-        for name in ("inputs.pickle", "buffers.bin", RESULT):
+        for name in (INPUTS, BUFFERS, RESULT):
             (self.directory / name).unlink(missing_ok=True)
 
     def abandon(self) -> None:
@@ -181,7 +189,7 @@ def bind(changes: Changes, namespace: dict[str, Any]) -> list[str]:
     changes.commit(namespace)
     sentences = list(changes.notes)
     for name, reason in changes.not_returned.items():
-        if name == RESULT_NAME:
+        if name == LAST_VALUE:
             sentences.append(f"the cell's last value could not come back: {reason}")
             continue
         unbound = namespace.pop(name, _MISSING) is not _MISSING

@@ -20,6 +20,7 @@ from workbench.client.agent import AgentClient
 from workbench.client.controller import ControllerClient
 from workbench.client.environment import leased_environment, own_environment
 from workbench.client.session import find_job
+from workbench.client.stopped import resume
 from workbench.core.errors import NeverFits, UserError, WorkbenchError
 from workbench.protocol.messages import Advanced, JobOver, JobView, RequestSpec, Status
 from workbench.protocol.quantities import format_seconds
@@ -28,6 +29,8 @@ from workbench.transport.errors import ConnectionLost
 TICKET_S: Final = 600.0
 """A request that was not granted in time waits on for so long, and so does what it is granted."""
 
+_MARGIN_S: Final = 10.0
+"""Beyond its wait a ticket that is not kept lasts for so long, where its asker was killed."""
 _ATTEMPTS: Final = 5
 _PAUSE_S: Final = 0.2
 _START_TICKS: Final = 19
@@ -35,7 +38,7 @@ _START_TICKS: Final = 19
 
 
 class NotGranted(UserError):
-    """The units are not free yet; the ticket keeps its place in line."""
+    """The units are not free yet; the message says whether the ticket keeps its place in line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,9 @@ class Wanted:
         notebook: Path of the notebook, where there is one.
         cores: None for the host's cores ÷ GPUs, as far as they are free, at most half the host.
         wait_s: How long to wait for a grant.
+        keeps_ticket: Whether a request that was not granted in time waits on for `TICKET_S`, to be
+            taken up by the next start of the same kernel. A kernel that runs already needs what it
+            holds for its own scheduled cells, too: its request ends with the wait.
     """
 
     name: str
@@ -56,6 +62,12 @@ class Wanted:
     gpu_memory_bytes: int | None = None
     time_limit_s: float | None = None
     wait_s: float = 20.0
+    keeps_ticket: bool = True
+
+    @property
+    def ticket_s(self) -> float:
+        """How long the ticket lasts where nobody takes it up or out of the queue."""
+        return TICKET_S if self.keeps_ticket else self.wait_s + _MARGIN_S
 
     def request(self, status: Status) -> RequestSpec:
         """Return the request, with cores that suit the lab as it is now."""
@@ -65,7 +77,7 @@ class Wanted:
             cores=self.cores or _default_cores(status, self.gpus),
             gpu_memory_bytes=self.gpu_memory_bytes,
             time_limit_s=self.time_limit_s,
-            wait_limit_s=TICKET_S,
+            wait_limit_s=self.ticket_s,
         )
 
     def is_asked_by(self, view: JobView) -> bool:
@@ -103,11 +115,12 @@ async def take(wanted: Wanted, env: Mapping[str, str]) -> KernelLease:
         env: The kernel's environment without a lease.
 
     Raises:
-        NotGranted: It was not granted in time; the ticket is kept for `TICKET_S`.
+        NotGranted: It was not granted in time.
         NeverFits: This host has no such units; nothing was queued.
         PeerError: Controller or agent cannot be reached.
     """
     tried: set[str] = set()
+    resume()
     async with _controller() as controller, _agent() as agent:
         deadline = asyncio.get_running_loop().time() + wanted.wait_s
         while True:
@@ -122,7 +135,12 @@ async def take(wanted: Wanted, env: Mapping[str, str]) -> KernelLease:
             )
             job = job or await _submit(controller, agent, wanted, status)
             tried.add(job)
-            await _until_ready(controller, agent, job, deadline)
+            try:
+                await _until_ready(controller, agent, job, deadline, wanted)
+            except BaseException:  # An interrupt, too.
+                if not wanted.keeps_ticket:
+                    await _drop(controller, agent, job)
+                raise
             try:
                 environment = await agent.take_kernel(job, own_environment(env))
             except UserError:
@@ -211,7 +229,7 @@ async def _submit(
     controller: ControllerClient, agent: AgentClient, wanted: Wanted, status: Status
 ) -> str:
     job = secrets.token_hex(16)
-    await agent.stage_kernel(job, TICKET_S)
+    await agent.stage_kernel(job, wanted.ticket_s)
     try:
         await controller.submit(
             job, wanted.request(status), name=wanted.name, notebook=wanted.notebook
@@ -227,8 +245,16 @@ async def _submit(
     return job
 
 
+async def _drop(controller: ControllerClient, agent: AgentClient, job: str) -> None:
+    """Take a ticket out of the queue, or give back what it was granted at this very moment."""
+    with contextlib.suppress(WorkbenchError):
+        await controller.cancel(job, "its kernel waits no longer")
+    with contextlib.suppress(WorkbenchError):
+        await agent.discard(job)
+
+
 async def _until_ready(
-    controller: ControllerClient, agent: AgentClient, job: str, deadline: float
+    controller: ControllerClient, agent: AgentClient, job: str, deadline: float, wanted: Wanted
 ) -> None:
     """Return when the job's units are held on this host; raise what stands in the way."""
     views: list[JobView] = []
@@ -240,7 +266,7 @@ async def _until_ready(
             {held, left_queue}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
         )
         if not done:
-            raise _not_granted(views)
+            raise _not_granted(views, wanted)
         for task in done:
             task.result()
     finally:
@@ -273,11 +299,13 @@ def _ended(why: str) -> UserError:
     return UserError(f"the kernel got no lease: {why}", next_step="Start the kernel again")
 
 
-def _not_granted(views: list[JobView]) -> NotGranted:
-    kept = format_seconds(TICKET_S)
+def _not_granted(views: list[JobView], wanted: Wanted) -> NotGranted:
     next_step = (
-        f"The ticket is kept for {kept}: the queue says when the GPU is ready, then start the "
-        "kernel again"
+        f"The ticket is kept for {format_seconds(TICKET_S)}: the queue, and a notification in "
+        "JupyterLab, say when the GPU is ready; then start the kernel again"
+        if wanted.keeps_ticket
+        else "The request was taken out of the queue: run %gpu-lease again later, or with --wait "
+        "30m to keep your place in line while this cell waits"
     )
     if not views or views[-1].place is None:
         return NotGranted("the GPU is not ready yet", next_step=next_step)

@@ -17,6 +17,7 @@ from typing import Any
 from workbench.client.agent import AgentClient
 from workbench.client.controller import ControllerClient
 from workbench.client.environment import own_environment
+from workbench.client.stopped import Stopped, resume
 from workbench.core.errors import PeerError, WorkbenchError
 from workbench.protocol.endings import ending_from
 from workbench.protocol.job_files import ENDED, OUTPUT, read_json
@@ -137,6 +138,7 @@ class KernelSession:
 
     async def prepare(self) -> Status:
         """Have controller, agent and a warm process ready; return the lab now."""
+        resume()
         controller, agent = await asyncio.gather(self.controller(), self.agent())
         await agent.warm(self.id, self._modules())
         return await controller.status()
@@ -180,10 +182,12 @@ class KernelSession:
 
     async def interrupt(self, job: str) -> None:
         """Raise KeyboardInterrupt in the job's running statement."""
+        resume()
         await (await self.agent()).interrupt(job)
 
     async def cancel(self, job: str, reason: str) -> None:
         """End the job; on an ended one this changes nothing."""
+        resume()
         await (await self.controller()).cancel(job, reason)
 
     async def follow(self, job: str) -> AsyncGenerator[Happening, None]:
@@ -227,6 +231,8 @@ class KernelSession:
             try:
                 await follow(job, queue)
             except PeerError as error:
+                if isinstance(error, ConnectionLost | Stopped):
+                    last_word = loop.time()  # It was there until now, or comes with `up` only.
                 queue.put_nowait(Trouble(error=error))
                 if loop.time() - last_word > RECONNECT_LIMIT_S:
                     ending = LeaseEnding(outcome="lost", detail=f"out of sight: {error}")

@@ -119,4 +119,5 @@ def _grant_push(state: State, grant: Grant) -> GrantPush:
         gpus=list(grant.units.gpus),
         cores=grant.units.cores,
         simulated=any(state.devices[gpu].simulated for gpu in grant.units.gpus),
+        gpu_memory_bytes=state.jobs[grant.job].request.gpu_memory_bytes,
     )

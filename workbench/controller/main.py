@@ -126,7 +126,8 @@ async def run(options: Options) -> None:
             simulation=teaching.settle(state, options.simulation),
         ) as lab:
             await _serve(lab, socket, stopping, idle_exit_s=options.idle_exit_s)
-        if was_told:
+            has_jobs = bool(lab.driver.state.jobs)
+        if was_told and not has_jobs:
             teaching.forget(state)
         LOG.info("ended; running jobs go on")
 

@@ -1,4 +1,4 @@
-"""Remembers that a lab is simulated, so that a restart after a crash simulates it again."""
+"""Remembers that a lab is simulated, while it may be started again for its jobs or by a crash."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def settle(state: Path, asked: Simulation | None) -> Simulation | None:
 
 
 def forget(state: Path) -> None:
-    """Have the next controller show the host's own devices: this one was told to stop."""
+    """Have the next controller show the host's own devices: nobody needs the simulated ones."""
     (state / _FILE).unlink(missing_ok=True)

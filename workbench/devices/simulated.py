@@ -14,6 +14,7 @@ from workbench.devices.visible import SIMULATED_PREFIX
 from workbench.protocol.telemetry import DeviceSample, NotAvailable, Reading
 
 MOST_DEVICES = 64
+MOST_DIGITS = 9
 EXAMPLE = "4xA100-SXM4-80GB"
 
 
@@ -41,10 +42,11 @@ class Simulation:
                 f"--simulate {text!r} is not COUNTxMODEL",
                 next_step=f"Write, for example, --simulate {EXAMPLE}",
             )
-        count = int(match[1])
+        # Python reads no number of thousands of digits.
+        count = int(match[1]) if len(match[1]) <= MOST_DIGITS else MOST_DEVICES + 1
         if not 1 <= count <= MOST_DEVICES:
             raise BadSimulation(
-                f"--simulate {text!r} asks for {count} GPUs",
+                f"--simulate {text!r} asks for {match[1]} GPUs",
                 next_step=f"Ask for 1 to {MOST_DEVICES}",
             )
         return cls(count=count, model=get_model(match[2]))

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.graphs.analysis import Finding, analyse
 from workbench.graphs.cell import Cell, Statement
+from workbench.graphs.left_behind import left_behind
 from workbench.protocol.plan import Edge, Node, NodeKind, Plan
 
 __all__ = ["Plan", "make_plan"]
@@ -55,6 +56,7 @@ def make_plan(
         edges=edges,
         width=_width(nodes, edges, max(1, cores_available)),
         opaque=cell.names.opaque,
+        left_behind=left_behind(cell, namespace),
     )
 
 

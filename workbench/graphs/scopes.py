@@ -37,7 +37,7 @@ def parameters(arguments: ast.arguments) -> list[str]:
 def bindings(body: Iterable[ast.AST]) -> Bindings:
     """Return what a block binds in its own scope."""
     found = Bindings()
-    for node in _same_scope(body):
+    for node in same_scope(body):
         _add(node, found)
     return found
 
@@ -73,8 +73,8 @@ def _add(node: ast.AST, found: Bindings) -> None:
             pass
 
 
-def _same_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Walk without entering functions, classes, or the targets of comprehensions."""
+def same_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Walk a scope without entering functions, classes, or the targets of comprehensions."""
     pending = list(body)
     while pending:
         node = pending.pop()

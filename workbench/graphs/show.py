@@ -9,6 +9,7 @@ from workbench.graphs.analysis import IMPORTS
 from workbench.protocol.plan import Edge, Node, NodeKind, Plan
 
 _LONGEST: Final = 44
+_LEFT_BEHIND: Final = "changed in the cell's own process only, and not carried back"
 _STYLE: Final = "border-collapse:collapse;font-size:90%;color:inherit;background:transparent"
 _CELL: Final = (
     "text-align:left;vertical-align:top;padding:.15em .6em;color:inherit;background:transparent;"
@@ -31,6 +32,8 @@ def plan_text(plan: Plan) -> str:
             f"{indent}└ after {_place(plan, edge)}: {edge.reason}"
             for edge in _shown_edges(plan, node)
         ]
+    if plan.left_behind:
+        lines += [f"{_LEFT_BEHIND}:", *(f"  {one}" for one in plan.left_behind)]
     return "\n".join(lines)
 
 
@@ -40,9 +43,12 @@ def plan_html(plan: Plan) -> str:
         return "<p>plan: nothing to run</p>"
     head = "".join(f'<th style="{_CELL}">{one}</th>' for one in ("line", "", "code", "why"))
     rows = "".join(_row(plan, node) for node in plan.nodes)
+    left = "".join(f"<li>{html.escape(one)}</li>" for one in plan.left_behind)
+    behind = f"<p>{_LEFT_BEHIND}:</p><ul>{left}</ul>" if left else ""
     return (
         f"<div><p>{html.escape(_headline(plan))}</p>"
-        f'<table style="{_STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<table style="{_STYLE}"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        f"{behind}</div>"
     )
 
 

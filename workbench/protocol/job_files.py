@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any, Final
 
 JOB: Final = "job.json"
+INPUTS: Final = "inputs.pickle"
+BUFFERS: Final = "buffers.bin"
 LEASE: Final = "lease.json"
 SHIM: Final = "shim.json"
 STOP: Final = "stop.json"
@@ -38,7 +40,7 @@ OUTPUT: Final = "output.jsonl"
 RESULT: Final = "result.pickle"
 ENDED: Final = "ended.json"
 
-RESULT_NAME: Final = "_gpu_schedule_result"
+LAST_VALUE: Final = "_gpu_schedule_result"
 """The home binds the last expression's value to this name (unless it is None), so that it comes
 back with the others; the kernel takes it out and displays it as its own."""
 

@@ -212,13 +212,18 @@ class LeaseOver(Message, frozen=True, kw_only=True):
 
 
 class GrantPush(Message, frozen=True, kw_only=True):
-    """Start this staged job with these units. Sent again until confirmed."""
+    """Start this staged job with these units. Sent again until confirmed.
+
+    Attributes:
+        gpu_memory_bytes: What the job asked for on each GPU; None for any.
+    """
 
     lease: str
     job: str
     gpus: list[str]
     cores: int
     simulated: bool
+    gpu_memory_bytes: int | None = None
 
 
 class StopPush(Message, frozen=True, kw_only=True):

@@ -78,9 +78,11 @@ class Plan(Struct, frozen=True, kw_only=True):
         width: The most tasks that can run beside one another, at least 1. A map of unknown
             length counts as the cores that were free.
         opaque: Why the cell may read or write any name, or None.
+        left_behind: What the cell's text shows that it changes and that does not come back.
     """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     width: int
     opaque: str | None
+    left_behind: tuple[str, ...]

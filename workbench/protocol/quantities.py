@@ -8,7 +8,6 @@ from typing import Final
 from workbench.core.errors import UserError
 
 _BYTES: Final = {
-    "": 1,
     "b": 1,
     "kb": 10**3,
     "mb": 10**6,
@@ -51,6 +50,12 @@ def parse_bytes(text: str, option: str) -> int:
         raise UserError(
             f"{option} {_short(text)!r} is more than any host has",
             next_step=f"Write for example {option} 8GiB",
+        )
+    if match and not match["unit"] and float(match["number"]):
+        raise UserError(
+            f"{option} {_short(text)!r} has no unit: a size is a positive number and a unit, B, "
+            "MB, MiB, GB or GiB",
+            next_step=f"Write for example {option} {_short(match['number'])}GiB",
         )
     if size < 1:
         raise UserError(

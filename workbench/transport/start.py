@@ -6,8 +6,11 @@ server's own (held for its life, taken by the server itself). They must be diffe
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import pwd
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -22,13 +25,22 @@ from workbench.transport.errors import BadPlace
 
 POLL_S: Final = 0.02
 AGAIN_S: Final = 0.2
+SCOPE_TIMEOUT_S: Final = 3.0
+LINGERING: Final = Path("/var/lib/systemd/linger")
+"""Holds a file for each user whose service manager runs on after logout."""
+_SCOPE: Final = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--")
 _LAST_WORDS_BYTES: Final = 2000
 _STARTED: Final[list[subprocess.Popen[bytes]]] = []
 """Servers that outlive their starter on purpose; kept so that their ends can be reaped."""
 
 
 def ensure_running(
-    socket_path: Path, lock_path: Path, argv: Sequence[str], *, timeout_s: float
+    socket_path: Path,
+    lock_path: Path,
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    in_own_scope: bool = False,
 ) -> None:
     """Return once something listens on `socket_path`, having started `argv` where nothing did.
 
@@ -39,6 +51,7 @@ def ensure_running(
         lock_path: Held while starting; made where missing. Not the server's own lock.
         argv: The server's command line.
         timeout_s: Seconds to wait in all.
+        in_own_scope: Put the server outside the caller's control group, where that is possible.
 
     Raises:
         BadPlace: The lock file cannot be made.
@@ -65,7 +78,42 @@ def ensure_running(
                 )
             time.sleep(POLL_S)
         if not _listens(socket_path):
-            _start(socket_path, argv, deadline, timeout_s)
+            scope = _SCOPE if in_own_scope and not why_no_scope() else ()
+            _start(socket_path, [*scope, *argv], deadline, timeout_s)
+
+
+def why_no_scope() -> str:
+    """Return why no server can be put outside this control group; empty where one can.
+
+    A scope belongs to the user's service manager. Without linger that ends when the user logs out,
+    and with it all that runs in the scope; what a session started goes on.
+
+    Source:
+        systemd-run(1), loginctl(1) enable-linger, user@.service(5).
+    """
+    if shutil.which(_SCOPE[0]) is None:
+        return "systemd-run is not installed"
+    user = str(os.getuid())
+    with contextlib.suppress(KeyError):  # No such user in the password database.
+        user = pwd.getpwuid(os.getuid()).pw_name
+    if not (LINGERING / user).exists():
+        return f"systemd ends scopes of {user} at logout (`loginctl enable-linger` changes that)"
+    try:
+        tried = subprocess.run(
+            [*_SCOPE, "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SCOPE_TIMEOUT_S,
+            check=False,
+        )
+    except OSError as error:
+        return f"systemd-run cannot be run: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"systemd-run did not answer within {SCOPE_TIMEOUT_S:g} s"
+    said = tried.stderr.strip().splitlines() or [f"systemd-run ended with code {tried.returncode}"]
+    return said[-1] if tried.returncode else ""
 
 
 def _start(socket_path: Path, argv: Sequence[str], deadline: float, timeout_s: float) -> None:

@@ -171,7 +171,7 @@ async def test_the_watch_ends_some_time_after_the_last_browser_and_begins_anew()
     first.says.put_nowait(lab(1))
     assert jobs_in(await relay.latest()) == 1
     await first.closed.wait()
-    assert not relay.is_watching
+    assert relay._watching is None
     second.says.put_nowait(lab(2))
     assert jobs_in(await relay.latest()) == 2
     await relay.close()

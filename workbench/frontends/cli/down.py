@@ -19,6 +19,7 @@ from workbench.client import (
     agent_socket,
     controller_place,
 )
+from workbench.client.stopped import note_stop
 from workbench.frontends.cli.connecting import controller
 from workbench.frontends.cli.printing import print_json, print_lines
 
@@ -43,6 +44,7 @@ async def run(options: argparse.Namespace) -> int:
     if not options.force:
         await _refuse_while_jobs_run()
     place = controller_place()
+    note_stop()
     stopped = {}
     agent = _server_of(agent_socket())
     if agent is not None:

@@ -7,6 +7,7 @@ import argparse
 from workbench.client import AgentClient, ControllerClient, UserError, controller_place
 from workbench.client.controller import start_embedded
 from workbench.client.simulation import check_simulation
+from workbench.client.stopped import resume
 from workbench.frontends.cli.printing import print_json, print_lines
 from workbench.protocol.messages import ControllerView, Status
 
@@ -30,6 +31,7 @@ async def run(options: argparse.Namespace) -> int:
     if options.simulate is not None:
         check_simulation(options.simulate)
         await _start_simulated(options.simulate)
+    resume()
     client = await ControllerClient.connect()
     try:
         status = await client.status()

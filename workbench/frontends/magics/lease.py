@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Iterable
@@ -25,10 +26,14 @@ from workbench.protocol.quantities import check_count, format_seconds, parse_byt
 CUDA_DEVICE: Final = "/dev/nvidia-uvm"
 """What cuInit opens and holds; reading NVML does not. Source: the driver's own device files."""
 
+CLEAN_UP_S: Final = 5.0
+"""How long an interrupted request may take to leave the queue; it is short-lived all the same."""
+
 _ARGUMENTS: Final = (
     argument("gpus", type=int, nargs="?", default=1, metavar="N", help="whole GPUs; default: 1"),
     argument("--time", metavar="TIME", help="stop this kernel after so long, e.g. 2h"),
     argument("--gpu-memory", metavar="SIZE", help="memory that each GPU must have, e.g. 6GiB"),
+    argument("--wait", metavar="TIME", default="20s", help="wait so long for it; default: 20s"),
 )
 
 _Result = TypeVar("_Result")
@@ -96,6 +101,9 @@ class LeaseMagics(Magics):
         background = Background()
         try:
             return background.run(work)
+        except KeyboardInterrupt:
+            background.run(_others_ended())  # It takes its request out of the queue.
+            raise
         finally:
             background.close()
 
@@ -139,6 +147,12 @@ async def _lease(wanted: Wanted) -> KernelLease:
     return lease
 
 
+async def _others_ended() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=CLEAN_UP_S)
+
+
 def _wanted(given: argparse.Namespace) -> Wanted:
     check_count(given.gpus, "%gpu-lease", least=1, what="whole GPUs")
     return Wanted(
@@ -149,6 +163,8 @@ def _wanted(given: argparse.Namespace) -> Wanted:
             parse_bytes(given.gpu_memory, "--gpu-memory") if given.gpu_memory else None
         ),
         time_limit_s=parse_seconds(given.time, "--time") if given.time else None,
+        wait_s=parse_seconds(given.wait, "--wait"),
+        keeps_ticket=False,
     )
 
 

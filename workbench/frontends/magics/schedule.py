@@ -15,8 +15,8 @@ import msgspec
 
 from workbench.advice import Advice, advise
 from workbench.advice.looks import module_of
-from workbench.boundary import Crossing
-from workbench.client import Background, Job, JobFailed, KernelSession, Staged
+from workbench.boundary import BrokenTransfer, Crossing
+from workbench.client import Background, Job, JobFailed, KernelSession, Staged, jobs_directory
 from workbench.client.job import bind
 from workbench.frontends.magics.detached import Detached
 from workbench.frontends.magics.following import Following
@@ -30,9 +30,8 @@ from workbench.graphs.errors import CellRefused
 from workbench.graphs.plan import Plan, make_plan
 from workbench.graphs.screening import shell_call
 from workbench.graphs.show import plan_text
-from workbench.protocol.job_files import OUTPUT, RESULT_NAME, CellSpec, write_spec
+from workbench.protocol.job_files import LAST_VALUE, OUTPUT, CellSpec, write_spec
 from workbench.protocol.messages import PROTOCOL, JobView, LeaseEnding, RequestSpec, Status
-from workbench.transport.paths import jobs_directory
 
 RESERVE_BYTES: Final = 512 * 2**20
 """Disk and memory that no input may take: a full disk would stop every job."""
@@ -173,6 +172,7 @@ class Scheduling:
         Raises:
             BaseException: What the cell raised, with its own traceback.
             JobFailed: It ended without a result.
+            BrokenTransfer: The result cannot be bound here; it is kept.
         """
         line = StatusLine(_folded(prepared.plan))
         publisher = Publisher(self.shell, staged.directory / OUTPUT)
@@ -199,7 +199,6 @@ class Scheduling:
         finally:
             line.end(last_words(ending, following.view))
             publisher.flush()
-            job.drop_data()
 
     def _bind(
         self,
@@ -211,17 +210,22 @@ class Scheduling:
     ) -> Any:
         try:
             changes = job.changes()
+            sentences = bind(changes, self.shell.user_ns)
         except JobFailed:
+            job.drop_data()
             if was_interrupted:
                 raise KeyboardInterrupt from None
             raise
-        _tell(bind(changes, self.shell.user_ns))
-        value = self.shell.user_ns.pop(RESULT_NAME, None)
+        except BrokenTransfer as broken:
+            raise _kept(broken, job) from broken
+        job.drop_data()
+        _tell(sentences)
+        value = self.shell.user_ns.pop(LAST_VALUE, None)
         if changes.error is not None:
             error = explained(changes.error, left_out).as_exception()
             show_as_rendered(self.shell, error)
             raise error
-        if (reason := changes.not_returned.get(RESULT_NAME)) is not None:
+        if (reason := changes.not_returned.get(LAST_VALUE)) is not None:
             return NotReturned(reason, publisher.result)
         return value
 
@@ -250,7 +254,19 @@ def running_number(shell: Any) -> int:
 
 def _folded(plan: Plan) -> str:
     """Return what the status line folds away: nothing where the plan says nothing new."""
-    return plan_text(plan) if plan.width > 1 or len(plan.nodes) > 1 else ""
+    is_news = plan.width > 1 or len(plan.nodes) > 1 or plan.left_behind
+    return plan_text(plan) if is_news else ""
+
+
+def _kept(broken: BrokenTransfer, job: Job) -> BrokenTransfer:
+    """Return the error of a result that could not be bound, and how to get at it."""
+    again = f"`import workbench; workbench.job({job.id[:8]!r}).result()`"
+    kept = (
+        f"The result is kept in {job.directory}: {again} tries again, with the code that was sent"
+    )
+    return BrokenTransfer(
+        broken.message, next_step=f"{broken.next_step}. {kept}" if broken.next_step else kept
+    )
 
 
 def room_bytes(memory_free_bytes: float | None) -> int:

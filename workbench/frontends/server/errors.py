@@ -10,7 +10,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from workbench.client import PeerError, UserError, WorkbenchError
+from workbench.client import WorkbenchError
+from workbench.protocol.failures import failure_of
 from workbench.protocol.messages import Failure
 
 HTTP_STATUS: Final = {
@@ -22,17 +23,12 @@ HTTP_STATUS: Final = {
 
 def failure_from(error: BaseException) -> Failure:
     """Return the message that tells a browser of `error`."""
-    name = type(error).__name__
     if not isinstance(error, WorkbenchError):
+        name = type(error).__name__
         return Failure(
             fault="bug",
             error=name,
             message=f"Workbench's half in the Jupyter server failed with {name}: {error}",
             next_step="Look into the Jupyter server's log and report what it says",
         )
-    message, next_step = error.message, error.next_step
-    if isinstance(error, UserError):
-        return Failure(fault="user", error=name, message=message, next_step=next_step)
-    if isinstance(error, PeerError):
-        return Failure(fault="peer", error=name, message=message, next_step=next_step)
-    return Failure(fault="bug", error=name, message=message, next_step=next_step)
+    return failure_of(error)

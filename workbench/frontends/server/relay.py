@@ -92,11 +92,6 @@ class Relay:
         self._news = asyncio.Event()
         self._asked_again = asyncio.Event()
 
-    @property
-    def is_watching(self) -> bool:
-        """Whether the watch of the controller is under way."""
-        return self._watching is not None
-
     async def follow(self) -> AsyncGenerator[bytes, None]:
         """Yield what browsers are told, now and after each change; a slow reader skips.
 

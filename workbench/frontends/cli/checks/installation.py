@@ -42,7 +42,7 @@ def _python() -> Check:
             name="python",
             verdict=Verdict.PROBLEM,
             message=f"{version} on {sys.platform}: controller and agent need Linux",
-            next_step="Use Linux or WSL2; elsewhere scheduled cells run in order in the kernel",
+            next_step="Use Linux or WSL2",
         )
     return Check(name="python", verdict=Verdict.OK, message=f"{version} at {sys.executable}")
 

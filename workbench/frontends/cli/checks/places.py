@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,14 +15,13 @@ from workbench.client import (
     controller_place,
     jobs_directory,
     state_directory,
+    why_no_scope,
 )
 from workbench.frontends.cli.checks.verdict import Check, Verdict
 from workbench.protocol.quantities import format_bytes
 
 LITTLE_SPACE_BYTES: Final = 100 * 2**20
 CGROUP: Final = Path("/sys/fs/cgroup")
-_SCOPE: Final = ("systemd-run", "--user", "--scope", "--quiet", "true")
-_SCOPE_TIMEOUT_S: Final = 5.0
 
 
 def place_checks() -> list[Check]:
@@ -88,26 +86,11 @@ def _cgroup() -> Check:
 
 
 def _scope() -> Check:
-    if shutil.which(_SCOPE[0]) is None:
-        return _no_scope("systemd-run is not installed")
-    try:
-        tried = subprocess.run(
-            _SCOPE, capture_output=True, text=True, timeout=_SCOPE_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return _no_scope(f"systemd-run did not answer within {_SCOPE_TIMEOUT_S:.0f} s")
-    if tried.returncode:
-        return _no_scope((tried.stderr.strip().splitlines() or ["systemd-run failed"])[-1])
-    message = "systemd-run works: your agent outlives the notebook's own control group"
+    if why := why_no_scope():
+        message = f"{why}: what ends the notebook server's control group ends your agent too"
+        return Check(name="scope", verdict=Verdict.NOTE, message=message)
+    message = "your agent is started outside the notebook server's control group"
     return Check(name="scope", verdict=Verdict.OK, message=message)
-
-
-def _no_scope(why: str) -> Check:
-    return Check(
-        name="scope",
-        verdict=Verdict.NOTE,
-        message=f"{why}: what ends the notebook server's control group ends your agent too",
-    )
 
 
 def _problem(name: str, error: UserError) -> Check:
