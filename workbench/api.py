@@ -25,7 +25,7 @@ def device() -> str:
 def job(id: str) -> Job:  # noqa: A002  (the field's word, and users write job("3f2a"))
     """Return a job of yours by its id or a unique beginning of it, also after a kernel restart.
 
-    Its `result()` binds names in this notebook.
+    Its `result()` shows here what it printed, binds its names and returns its last value.
 
     Raises:
         UserError: There is no such job, or more than one.
@@ -37,4 +37,5 @@ def job(id: str) -> Job:  # noqa: A002  (the field's word, and users write job("
         session=KernelSession(modules=list),
         background=Background(),
         namespace=vars(sys.modules["__main__"]),
+        shell=sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None,
     )

@@ -44,7 +44,7 @@ while not os.path.exists(path + ".go"): time.sleep(0.01)
 async def test_a_grant_or_stop_for_a_job_that_is_not_here_is_lost(lab: Lab, job: str) -> None:
     lease = await lab.controller.grant(job)
     assert await lab.controller.over(lease) == lab.m.LeaseEnding(
-        outcome="lost", detail="it is not staged here"
+        outcome="lost", detail="its files are gone from this machine"
     )
     stopped = f"{lease}-stopped"
     await lab.controller.stop_lease(stopped, job)

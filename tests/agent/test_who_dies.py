@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.agent.lab import Lab, MakeLab
+from workbench.agent.runner import UNWATCHED
 
 if TYPE_CHECKING:
     import pytest
@@ -52,7 +53,7 @@ time.sleep(600)
     await lab.client.done(lab.m.Follow(job=job))
     os.kill(shim, signal.SIGKILL)
     ending = await lab.controller.over(lease)
-    assert (ending.outcome, ending.detail) == ("lost", "its shim was lost")
+    assert (ending.outcome, ending.detail) == ("lost", UNWATCHED)
     assert [pid for pid in tree if not lab.is_gone(pid)] == []
     assert lab.ran(job).ended()["outcome"] == "lost"
     assert (await lab.client.over(job)).ending == ending
@@ -132,7 +133,7 @@ child.wait()
     os.kill(shim, signal.SIGKILL)
     await lab.until(lambda: lab.is_gone(tree[0]))  # The home dies with its shim, unasked.
     await lab.start_agent()
-    assert (await lab.controller.over(lease)).detail == "its shim was lost"
+    assert (await lab.controller.over(lease)).detail == UNWATCHED
     assert [pid for pid in tree if not lab.is_gone(pid)] == []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.boundary.two_sides import Notebook, new_world
-from workbench.boundary import BrokenTransfer, load_result, pack, stage
+from workbench.boundary import BrokenTransfer, RemoteError, load_result, pack, stage
 from workbench.boundary.process_state import arrive, capture
 
 
@@ -197,18 +197,46 @@ def test_a_result_of_another_format_is_refused_and_the_kernel_is_as_it_was(
     assert notebook.world.names["xs"] == [1]
 
 
-def test_an_object_that_cannot_be_made_here_changes_nothing(notebook: Notebook) -> None:
-    notebook.start("xs = [1]\nimport os\nhome = os.getpid()")
-    cell = (
-        "class Picky:\n    def __reduce__(self): return make, (os.getpid(),)\n"
-        "def make(pid):\n    if pid != os.getpid(): raise KeyError('not here')\n"
-        "xs.append(2)\np = Picky()\nos"
+MADE_THERE_ALONE = (
+    "class Picky:\n    def __reduce__(self): return make, (os.getpid(), [a, np.zeros(4000)])\n"
+    "def make(pid, _):\n    if pid != os.getpid(): raise KeyError('not here')\n"
+    "import numpy as np\na = np.arange(2000)\np = Picky()\nq = {'p': p, 'a': a}\nz = {'k': np.ones(3000)}\nos\n"
+)
+
+
+def test_only_what_cannot_be_made_here_is_not_returned(notebook: Notebook) -> None:
+    notebook.start("xs = [1]\nimport os")
+    changes = notebook.cross(f"{MADE_THERE_ALONE}xs.append(2)\nys = xs")
+    assert changes.not_returned == {
+        "p": "it cannot be made here: KeyError: 'not here'",
+        "q": "it shares objects with what cannot be made here",
+    }
+    names = notebook.world.names
+    assert names.keys() >= {"Picky", "make", "np", "a", "z", "ys"}
+    assert names.keys().isdisjoint({"p", "q"})
+    assert names["ys"] is names["xs"] == [1, 2]
+    assert (names["z"]["k"].sum(), names["a"].sum()) == (3000, 1999000)
+
+
+def test_what_raised_comes_in_other_words_where_it_holds_what_cannot_be_made_here(
+    notebook: Notebook,
+) -> None:
+    notebook.start("import os")
+    changes = notebook.cross(f"{MADE_THERE_ALONE}raise ValueError(p)")
+    assert list(changes.not_returned) == ["p", "q"]
+    assert changes.error is not None
+    assert type(changes.error.as_exception()) is RemoteError
+
+
+def test_a_change_that_cannot_be_made_here_changes_nothing(notebook: Notebook) -> None:
+    notebook.start("xs = [1]\nimport os\nk = 1")
+    message = (
+        "p could not come back: it cannot be made here: KeyError: 'not here'; .*; "
+        "a change in place could not come back: it shares"
     )
-    with pytest.raises(
-        BrokenTransfer, match="p came back but cannot be made here: KeyError: 'not here'"
-    ):
-        notebook.cross(cell)
-    assert notebook.world.names["xs"] == [1]
+    with pytest.raises(BrokenTransfer, match=message):
+        notebook.cross(f"{MADE_THERE_ALONE}k = 2\nxs.append(p)")
+    assert (notebook.world.names["xs"], notebook.world.names["k"]) == ([1], 1)
     assert "p" not in notebook.world.names
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np  # noqa: F401  (so that it is loaded before the process's state is looked at)
 
 from tests.boundary.likeness import difference
-from workbench.boundary import Changes, Crossing, pack, stage
+from workbench.boundary import Changes, Crossing, attributes_in, pack, stage
 from workbench.boundary.process_state import arrive, capture, changed_since
 
 
@@ -105,7 +105,7 @@ class Notebook:
         """Runs a cell elsewhere, commits what comes back, and returns it."""
         with self.world.active():
             reads = names_in(cell) if names is None else names
-            self.crossing = pack(self.world.names, reads)
+            self.crossing = pack(self.world.names, reads, attributes=attributes_in(ast.parse(cell)))
             self.crossing.write(self.directory)
             self.far_side.run(self.directory, cell, name_nothing=name_nothing)
             changes = stage(self.crossing, self.directory)

@@ -106,6 +106,7 @@ def test_a_controller_that_cannot_be_reached_is_told_with_the_next_step_until_it
     said = page.sidebar.get_by_role("status")
     expect(said).to_contain_text("does not answer on its socket")
     expect(said).to_contain_text("Tell whoever keeps this host; your running jobs go on")
+    expect(said).to_contain_text("No news for ")
     expect(page.status_text).to_have_text("GPU: not known")
     shows_four_gpus(page)  # the last figures stay, drawn pale
     for theme in ("Light", "Dark"):

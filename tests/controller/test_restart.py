@@ -225,8 +225,13 @@ async def test_simulated_gpus_are_gone_once_the_simulation_was_told_to_stop(plac
     place.process.communicate()
     await place.start()
     client = await place.peer()
-    await place.agent()
-    assert "not simulated any more" in (await client.job(job)).reason
+    assert len(await devices(client)) == 1, "a job waits for it"
+    await client.ask(Cancel(job=job))
+    place.process.send_signal(signal.SIGTERM)
+    place.process.communicate()
+    await place.start()
+    client = await place.peer()
+    assert await devices(client) == ()
     with pytest.raises(Refused, match=r"NeverFits: .* no GPU on this host"):
         await client.submit(gpus=1)
 

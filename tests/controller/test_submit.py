@@ -18,6 +18,7 @@ async def test_a_job_goes_from_submission_through_its_lease_to_its_end(place: Pl
     await agent.confirm(grant)
     view = await client.job(job)
     assert (view.state, view.gpus) == ("running", grant.gpus)
+    assert view.reason == "", "a job whose turn it was needs no reason"
 
     await agent.over(grant.lease)
     view = await client.job(job)

@@ -70,9 +70,9 @@ def test_an_estimate_without_limits_is_unknown_and_says_which_lease_is_to_blame(
     lab.submit("b", gpus=1)
     told_b = told(lab, "b")
     assert (told_b.low_s, told_b.high_s) == (0.0, None)
-    assert told_b.estimate_reason == "unknown: L1 has no time limit"
+    assert told_b.estimate_reason == "unknown: job a has no time limit"
     lab.cancel("a")
-    assert told(lab, "b").estimate_reason == "unknown: L1 is being stopped"
+    assert told(lab, "b").estimate_reason == "unknown: job a is being stopped"
 
 
 def test_nobody_knows_how_long_a_job_takes_to_stop() -> None:
@@ -82,7 +82,7 @@ def test_nobody_knows_how_long_a_job_takes_to_stop() -> None:
     lab.tick(10)
     lab.submit("b")
     assert told(lab, "b").high_s is None
-    assert told(lab, "b").estimate_reason == "unknown: L0 is being stopped"
+    assert told(lab, "b").estimate_reason == "unknown: job a is being stopped"
 
 
 def test_far_behind_in_the_queue_an_estimate_is_unknown() -> None:
@@ -119,6 +119,24 @@ def test_a_job_that_waits_for_a_lost_or_missing_gpu_is_told_so() -> None:
         "it waits for 2 GPUs, 1 free: GPU-00000000 is lost (Xid 79),"
         " GPU-00000001 is missing (not listed)"
     )
+
+
+def test_gpus_that_are_not_simulated_any_more_are_not_waited_for() -> None:
+    lab = Lab(gpus=1)
+    lab.send(seen(0, 1, simulated=True))
+    lab.lose(1, missing=True)
+    lab.submit("a", gpus=1)
+    lab.submit("b", gpus=1)
+    assert told(lab, "b").reason == ("it waits for 1 GPU, 0 free: GPU-00000000 is held by job a")
+
+
+def test_in_a_simulated_lab_the_missing_real_gpus_are_not_waited_for() -> None:
+    lab = Lab(gpus=1)
+    lab.lose(0, missing=True)
+    lab.send(seen(0, 1, simulated=True))
+    lab.submit("a", gpus=1)
+    lab.submit("b", gpus=1)
+    assert told(lab, "b").reason == ("it waits for 1 GPU, 0 free: GPU-00000001 is held by job a")
 
 
 def test_a_job_that_waits_for_a_gpu_that_is_busy_outside_is_told_by_whom() -> None:

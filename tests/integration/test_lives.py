@@ -127,8 +127,26 @@ def test_a_detached_job_is_bound_by_its_result_only(notebook: Notebook) -> None:
     assert run.result == "'done'", run.error
     assert notebook.run("'far' in globals()").result == "False"
     assert notebook.run("print(far_job.logs(), end='')").stdout == "far away\n"
-    assert notebook.run("far_job.result()").result == "{'far': [1]}"
+    run = notebook.run("far_job.result()")
+    assert (run.result, run.stdout) == (None, "far away\n")
     assert notebook.run("far").result == "[1]"
+
+
+def test_the_result_of_a_detached_job_is_what_its_cell_would_have_shown(notebook: Notebook) -> None:
+    code = "from IPython.display import HTML, display\ndisplay(HTML('<i>1</i>'))\nprint('up')\n5"
+    assert notebook.run(f"%%gpu-schedule --detach\n{code}").ok
+    run = notebook.run("_.result()")
+    assert (run.result, run.stdout) == ("5", "up\n")
+    assert run.displays == ["<IPython.core.display.HTML object>"]
+    assert "_gpu_schedule_result" not in (notebook.run("dir()").result or "")
+
+
+def test_a_cancelled_jobs_result_is_refused_in_a_sentence(notebook: Notebook) -> None:
+    assert notebook.run(f"%%gpu-schedule --detach\n{LOOP}").ok
+    run = notebook.run("ended = _\nended.cancel()\nended.result()")
+    assert "JobFailed: the job ended: cancelled by its owner" in run.error
+    assert run.traceback.startswith("JobFailed: the job ended: cancelled by its owner")
+    assert "client" not in run.traceback
 
 
 def test_a_later_cell_that_reads_a_detached_jobs_names_is_told(notebook: Notebook) -> None:
@@ -151,7 +169,7 @@ def test_a_detached_job_survives_a_kernel_restart(one_lab: Lab) -> None:
     notebook.restart()
     run = notebook.run(f"import workbench\nback = workbench.job({job})\nback.wait(30)")
     assert run.result == "'done'", run.error
-    assert notebook.run("back.result()['kept'].v").result == "7"
+    assert notebook.run("back.result()").ok
     assert notebook.run("(kept.v, type(kept) is C)").result == "(7, True)"
 
 

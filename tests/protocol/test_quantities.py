@@ -39,7 +39,9 @@ def test_what_is_not_a_size_is_refused_with_value_rule_and_next_step(text: str) 
 
 @pytest.mark.parametrize("text", ["8", " 8 ", "0.5", "1" * 60])
 def test_a_number_without_a_unit_is_no_size(text: str) -> None:
-    with pytest.raises(UserError, match="has no unit: a size is a positive number and a unit") as no:
+    with pytest.raises(
+        UserError, match="has no unit: a size is a positive number and a unit"
+    ) as no:
         parse_bytes(text, "--memory")
     assert f"--memory {text.strip()[:40]}" in no.value.next_step
 

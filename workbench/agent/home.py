@@ -7,13 +7,12 @@ import contextlib
 import contextvars
 import functools
 import gc
-import json
 import os
-import signal
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from os import _exit, getpid, strerror
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,14 +21,17 @@ from workbench.advice.workload import ALWAYS_GPU, GPU_LIBRARIES, workload
 from workbench.agent import streams
 from workbench.agent.channels import Channels
 from workbench.agent.crews import plan_width
+from workbench.agent.interrupts import Interrupts
 from workbench.agent.lease import Lease
-from workbench.agent.leftovers import Leftovers, wait_for_tasks
+from workbench.agent.leftovers import ExitLimit, Leftovers, wait_for_tasks
+from workbench.agent.own_library import OwnLibrary
 from workbench.agent.shell import HomeShell
 from workbench.agent.threads import thread_environment, use_cores
 from workbench.boundary import Arrival, CellError, unpack
 from workbench.engines.gate import Gate
 from workbench.engines.local import cpu_worker_count, threads_each
 from workbench.graphs.cell import COROUTINE, Cell, Statement, parse_spec
+from workbench.graphs.run_failures import first_in
 from workbench.graphs.run_files import RunFiles
 from workbench.protocol.job_files import LAST_VALUE, CellSpec, read_spec
 from workbench.protocol.plan import Plan
@@ -74,9 +76,9 @@ class Home:
             lease=lease,
             crews=channels.crews,
             pool=pool,
+            interrupts=Interrupts(),
         )
-        report = _run_cell(scene)
-        os.write(channels.report.write, json.dumps(report).encode())
+        _run_cell(scene, channels.report)
         return 0
 
     def work(self, directory: Path, lease: Lease, name: str) -> None:
@@ -104,6 +106,7 @@ class Scene:
         lease: What was granted.
         crews: The workers that were started beside it, by whether they have a GPU.
         pool: Their scheduler; None where there are none.
+        interrupts: SIGINT and SIGTERM, held back.
     """
 
     shell: HomeShell
@@ -112,6 +115,7 @@ class Scene:
     lease: Lease
     crews: Mapping[bool, Gate]
     pool: Pool | None
+    interrupts: Interrupts
 
 
 def _start_pool(directory: Path, crews: Mapping[bool, Gate]) -> Pool | None:
@@ -128,41 +132,61 @@ def _start_pool(directory: Path, crews: Mapping[bool, Gate]) -> Pool | None:
     return pool
 
 
-def _run_cell(scene: Scene) -> dict[str, Any]:
-    shell, spec, directory = scene.shell, scene.spec, scene.directory
-    namespace: dict[str, Any] = shell.user_ns
-    me = os.getpid()
+def _run_cell(scene: Scene, report: Callable[..., None]) -> None:
+    """Run the cell, write its result, report, and then do what is done at a program's exit."""
+    namespace: dict[str, Any] = scene.shell.user_ns
+    me = getpid()
     arrival: Arrival | None = None
     error: BaseException | None = None
     before: dict[str, Any] = {}
     leftovers = Leftovers()
+    library = OwnLibrary()
     try:
         try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            arrival = unpack(directory, namespace)
+            scene.interrupts.let_through()
+            arrival = unpack(scene.directory, namespace)
             before = dict(namespace)
-            cell = _parse(shell, spec)
+            cell = _parse(scene.shell, scene.spec)
             _run_statements(scene, cell)
-            if os.getpid() == me:
-                leftovers.wait()
+            if getpid() == me:
+                with library.in_force():
+                    leftovers.wait()
         finally:
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            scene.interrupts.hold_back()
     except BaseException as raised:  # noqa: BLE001  (whatever the user's code raises is its result)
         error = raised
-    if os.getpid() != me:
-        os._exit(1)  # A fork that the cell made and let run on to here must not answer for it.
-    # SIGINT stays blocked from here on: the result is written, an interrupt must not tear it.
-    shown = None if error is None else _show_error(shell, error, spec.filename)
-    if arrival is None:
-        return _failed(error)
-    names = [name for name, value in namespace.items() if before.get(name, before) is not value]
-    deleted = [name for name in before if name not in namespace]
-    arrival.pack_back(directory, names=names, deleted=deleted, error=shown)
+    if getpid() != me:
+        _exit(1)  # A fork that the cell made and let run on to here must not answer for it.
+    # Interrupts stay held back from here on: the result is written, and none must tear it.
+    with library.in_force():
+        shown = None if error is None else _show_error(scene.shell, error, scene.spec.filename)
+        ending = _ending(error, is_stopped=scene.interrupts.is_stopped)
+        if arrival is not None:
+            ending = _pack_back(scene, arrival, before, shown) or ending
+    report(**ending)
     # After the result is safe: the user's own code runs once more, and may be interrupted.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    limit = ExitLimit(functools.partial(_exit, 0))
     with contextlib.suppress(KeyboardInterrupt):
+        scene.interrupts.let_through()
+        leftovers.run_exit_functions()
+    with library.in_force(), contextlib.suppress(KeyboardInterrupt):
         leftovers.end()
-    return {"outcome": "done", "detail": ""} if error is None else _failed(error)
+    limit.over()
+
+
+def _pack_back(
+    scene: Scene, arrival: Arrival, before: Mapping[str, Any], shown: CellError | None
+) -> dict[str, str] | None:
+    """Write the result; return how the job ended where that is impossible."""
+    now = scene.shell.user_ns
+    names = [name for name, value in now.items() if before.get(name, before) is not value]
+    deleted = [name for name in before if name not in now]
+    try:
+        arrival.pack_back(scene.directory, names=names, deleted=deleted, error=shown)
+    except OSError as error:
+        why = strerror(error.errno) if error.errno else str(error)
+        return {"outcome": "failed", "detail": f"its result cannot be written: {why}"}
+    return None
 
 
 def _parse(shell: HomeShell, spec: CellSpec) -> Cell:
@@ -180,18 +204,40 @@ def _run_statements(scene: Scene, cell: Cell) -> None:
     shell.events.trigger("pre_execute")
     try:
         steps = _steps(scene, cell)
-        with contextlib.closing(asyncio.new_event_loop()) as loop:
+        with _closing(asyncio.new_event_loop()) as loop:
             asyncio.set_event_loop(loop)
             context = contextvars.copy_context()
-            task = loop.create_task(_run_in_loop(shell, cell, steps), context=context)
+            task = loop.create_task(_run_in_loop(scene, cell, steps), context=context)
             try:
-                loop.run_until_complete(task)
+                error = _run_until_complete(loop, task)
             finally:
                 _keep(context)
+        if error is not None:
+            raise error
     finally:
         if scene.pool is not None:
             scene.pool.close()
         shell.events.trigger("post_execute")  # Figures that are still open are shown here.
+
+
+def _run_until_complete(
+    loop: asyncio.AbstractEventLoop, task: asyncio.Task[BaseException | None]
+) -> BaseException | None:
+    try:
+        return loop.run_until_complete(task)
+    except OSError:  # The cell has closed the loop's descriptors, and may have needed no loop.
+        if not task.done():
+            raise
+        return task.result()
+
+
+@contextlib.contextmanager
+def _closing(loop: asyncio.AbstractEventLoop) -> Iterator[asyncio.AbstractEventLoop]:
+    try:
+        yield loop
+    finally:
+        with contextlib.suppress(OSError):  # The cell has closed its descriptors.
+            loop.close()
 
 
 def _keep(context: contextvars.Context) -> None:
@@ -239,16 +285,38 @@ def _uses_gpu(scene: Scene, cell: Cell, index: int) -> bool:
     return bool(can & ALWAYS_GPU) or (bool(can) and found.asks_for_device)
 
 
-async def _run_in_loop(shell: HomeShell, cell: Cell, steps: Iterator[int]) -> None:
-    for index in steps:
-        began = time.time()
-        code = _code(cell, cell.statements[index])
-        value = eval(code, shell.user_ns)  # noqa: S307  (the user's cell)
-        if code.co_flags & COROUTINE:
-            value = await value
-        _place(shell, cell, index, began)
-        _finish(shell, cell, index, value)
-    await wait_for_tasks()
+async def _run_in_loop(scene: Scene, cell: Cell, steps: Iterator[int]) -> BaseException | None:
+    """Run the statements; return what one raised, which must not pass through our coroutines.
+
+    A loop takes some exceptions for its own, and a coroutine lets no StopIteration out.
+    """
+    shell = scene.shell
+    try:
+        for index in steps:
+            if scene.interrupts.is_stopped:  # The cell has caught it.
+                raise KeyboardInterrupt  # noqa: TRY301
+            began = time()
+            code = _code(cell, cell.statements[index])
+            value = eval(code, shell.user_ns)  # noqa: S307  (the user's cell)
+            if code.co_flags & COROUTINE:
+                value = await value
+            _place(shell, cell, index, began)
+            _finish(shell, cell, index, value)
+        await wait_for_tasks()
+    except BaseException as error:  # noqa: BLE001  (whatever the user's code raises is its result)
+        return _as_raised(error, cell.filename)
+    return None
+
+
+def _as_raised(error: BaseException, filename: str) -> BaseException:
+    """Return what a task raised, where the generator of our own steps let no StopIteration out."""
+    is_hidden = (
+        isinstance(error, RuntimeError)
+        and isinstance(error.__cause__, StopIteration)
+        and first_in(error.__traceback__, filename) is None
+        and str(error) == "generator raised StopIteration"
+    )
+    return error.__cause__ or error if is_hidden else error
 
 
 def _place(shell: HomeShell, cell: Cell, index: int, began_unix_s: float) -> None:
@@ -257,7 +325,7 @@ def _place(shell: HomeShell, cell: Cell, index: int, began_unix_s: float) -> Non
         what=f"line {cell.statements[index].lineno}",
         where="home",
         start_unix_s=began_unix_s,
-        end_unix_s=time.time(),
+        end_unix_s=time(),
     )
 
 
@@ -282,7 +350,11 @@ def _show_error(shell: HomeShell, error: BaseException, filename: str) -> CellEr
     return CellError(exception=error, traceback_lines=lines)
 
 
-def _failed(error: BaseException | None) -> dict[str, Any]:
+def _ending(error: BaseException | None, *, is_stopped: bool) -> dict[str, str]:
+    if error is None:
+        return {"outcome": "done", "detail": ""}
+    if is_stopped and isinstance(error, KeyboardInterrupt):
+        return {"outcome": "killed", "detail": "killed (SIGTERM)"}
     detail = f"{type(error).__name__}: {_text(error)}" if _text(error) else type(error).__name__
     return {"outcome": "failed", "detail": detail[:DETAIL_LIMIT]}
 

@@ -1,7 +1,8 @@
 """What a cell leaves running in its home, and what becomes of it when the home ends.
 
-As where a Python program ends: threads and child processes that are no daemons are waited for, and
-what was registered with `atexit` runs. Whatever else is left is ended by the shim, and named.
+As where a Python program ends: what libraries have registered to end their threads runs, threads
+and child processes that are no daemons are waited for, and what was registered with `atexit` runs.
+Unlike there, the wait ends some day. Whatever else is left is ended by the shim, and named.
 """
 
 from __future__ import annotations
@@ -11,22 +12,29 @@ import atexit
 import contextlib
 import gc
 import io
+import logging
 import os
 import sys
 import threading
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from workbench.agent.process import read_stat
 
 SAY_AFTER_S: Final = 2.0
+WAIT_LIMIT_S: Final = 600.0
+"""A thread may write a large file to its end; one that never ends must not hold the lease."""
 TASKS_WAIT_S: Final = 5.0
 """A task that nobody awaits gets so long to end; the program's end would cancel it at once."""
 _PAUSE_S: Final = 0.02
+_unregister: Final = atexit.unregister
+_run_exit_functions: Final = atexit._run_exitfuncs  # noqa: SLF001  (a cell may patch it)
 _NAMED: Final = 3
-_POOLS: Final = ("concurrent.futures.thread", "concurrent.futures.process")
+_SERVANTS: Final = (b"multiprocessing", b"resource_tracker")
+"""What the commands of multiprocessing's and loky's own servants have in them."""
+_UP_TO: Final = f"for up to {WAIT_LIMIT_S / 60:g} minutes; interrupt it to stop"
 
 
 class Leftovers:
@@ -36,35 +44,53 @@ class Leftovers:
         # The zygote's own go; what is there at the end is the cell's. No public way does that.
         atexit._clear()  # noqa: SLF001
         self._threads = frozenset(threading.enumerate())
+        self._give_up_at: float | None = None
+        self._is_said = False
 
     def wait(self) -> None:
         """Wait for threads and processes that the cell started and that are no daemons."""
-        self._close_pools()
-        say_at = time.monotonic() + SAY_AFTER_S
-        while left := self._left():
-            if time.monotonic() > say_at:
-                say_at = float("inf")
-                names = _named([one.name for one in left])
-                _say(f"the cell has started {names}, which it now waits for; interrupt it to stop")
-            left[0].join(_PAUSE_S)
+        if not self._left():
+            return
+        self._give_up_at = monotonic() + WAIT_LIMIT_S
+        _in_background(_end_threads)
+        self._join(self._left_threads)
+        if self._left_processes():
+            _in_background(_end_processes)
+            self._join(self._left_processes)
+
+    @staticmethod
+    def run_exit_functions() -> None:
+        """Run what is registered for the exit; it takes as long as that takes."""
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:
+            # What it does comes last: most import it before they register anything.
+            _unregister(util._exit_function)  # noqa: SLF001
+        with contextlib.suppress(BaseException):  # Each error was printed; the exit goes on.
+            _run_exit_functions()
+        if util is not None:
+            with contextlib.suppress(BaseException):
+                util._exit_function(active_children=_daemons)  # noqa: SLF001
 
     def end(self) -> None:
-        """Run what is registered for the exit, write out open files, name who is left."""
-        mp_util = sys.modules.get("multiprocessing.util")
-        if mp_util is not None:
-            # It would wait for processes, and `wait` has.
-            atexit.unregister(mp_util._exit_function)  # noqa: SLF001
-        with contextlib.suppress(BaseException):  # Each error was printed; the exit goes on.
-            atexit._run_exitfuncs()  # noqa: SLF001
+        """Write out open files, name who is left."""
+        with contextlib.suppress(Exception):  # A handler of the user's own can raise anything.
+            logging.shutdown()
         flush_open_files()
         left = [thread.name for thread in self._left_threads()] + _children()
         if left:
             _say(f"the cell has ended, and so has what it left running: {_named(left)}")
 
+    def _join(self, find: Callable[[], Sequence[Any]]) -> None:
+        assert self._give_up_at is not None
+        while (left := find()) and monotonic() < self._give_up_at:
+            if not self._is_said and monotonic() > self._give_up_at - WAIT_LIMIT_S + SAY_AFTER_S:
+                self._is_said = True
+                names = _named([one.name for one in self._left()])
+                _say(f"the cell has started {names}, which it now waits for, {_UP_TO}")
+            left[0].join(_PAUSE_S)
+
     def _left(self) -> Sequence[Any]:
-        multiprocessing = sys.modules.get("multiprocessing")
-        children = [] if multiprocessing is None else multiprocessing.active_children()
-        return [*self._left_threads(), *(child for child in children if not child.daemon)]
+        return [*self._left_threads(), *self._left_processes()]
 
     def _left_threads(self) -> list[threading.Thread]:
         me = threading.current_thread()
@@ -74,13 +100,37 @@ class Leftovers:
             if thread not in self._threads and thread is not me and not thread.daemon
         ]
 
-    def _close_pools(self) -> None:
-        """Have executors end their threads once these have nothing more to do."""
-        for name in _POOLS:
-            module = sys.modules.get(name)
-            if module is not None and self._left():
-                end = module._python_exit  # noqa: SLF001  (what Python itself calls at its end)
-                threading.Thread(target=end, daemon=True).start()
+    @staticmethod
+    def _left_processes() -> list[Any]:
+        multiprocessing = sys.modules.get("multiprocessing")
+        children = [] if multiprocessing is None else multiprocessing.active_children()
+        return [child for child in children if not child.daemon]
+
+
+class ExitLimit:
+    """Bounds what runs at a cell's exit: it is named after a while, and ended in the end.
+
+    Args:
+        end: Ends this process, from another thread.
+    """
+
+    def __init__(self, end: Callable[[], Any]) -> None:
+        self._end = end
+        self._is_over = threading.Event()
+        _in_background(self._watch)
+
+    def over(self) -> None:
+        """Say that it is over."""
+        self._is_over.set()
+
+    def _watch(self) -> None:
+        what = "what the cell has registered for its exit"
+        if self._is_over.wait(SAY_AFTER_S):
+            return
+        _say(f"{what} runs now, {_UP_TO}")
+        if not self._is_over.wait(WAIT_LIMIT_S):
+            _say(f"{what} did not end, and was ended")
+            self._end()
 
 
 async def wait_for_tasks() -> None:
@@ -107,6 +157,27 @@ def flush_open_files() -> None:
                     thing.flush()
 
 
+def _end_threads() -> None:
+    """Call what executors, of Python's own and of others, ask to be called before the join."""
+    for call in reversed(threading._threading_atexits):  # type: ignore[attr-defined]  # noqa: SLF001
+        call()
+
+
+def _end_processes() -> None:
+    """Have pools and managers end their processes, as multiprocessing does before it joins them."""
+    sys.modules["multiprocessing.util"]._run_finalizers(0)  # noqa: SLF001
+
+
+def _daemons() -> list[Any]:
+    """Return those children that multiprocessing ends at the exit; `wait` waited for the others."""
+    children = sys.modules["multiprocessing.process"].active_children()
+    return [child for child in children if child.daemon]
+
+
+def _in_background(call: Callable[[], None]) -> None:
+    threading.Thread(target=call, daemon=True).start()
+
+
 def _children() -> list[str]:
     """Return how the children of this process that still run are called."""
     found = []
@@ -115,7 +186,7 @@ def _children() -> list[str]:
             for pid in (task / "children").read_text(encoding="ascii").split():
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 stat = read_stat(int(pid))
-                # multiprocessing's own servants end by themselves when nobody needs them.
+                # Servants end by themselves when nobody needs them.
                 if stat is None or stat.is_zombie or _is_servant(command):
                     continue
                 name = command[0].decode("utf-8", "replace").rpartition("/")[2]
@@ -124,7 +195,7 @@ def _children() -> list[str]:
 
 
 def _is_servant(command: Collection[bytes]) -> bool:
-    return any(b"multiprocessing" in word for word in command)
+    return any(servant in word for word in command for servant in _SERVANTS)
 
 
 def _named(names: Sequence[str]) -> str:

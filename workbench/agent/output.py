@@ -2,15 +2,21 @@
 
 Shim and home append to the same file, each line in one write, so that lines never mix. The
 doorbell is a hint: the agent looks at the file's size, and looks by itself once a second.
+
+A cell runs in the home too. Whatever it puts into `os` or `json`, what is needed here is bound
+before; and where it closes our descriptors, what then has their numbers is not written to.
 """
 
 from __future__ import annotations
 
 import errno
-import json
-import os
 import re
 import socket
+from json import JSONEncoder
+from os import O_APPEND, O_CLOEXEC, O_CREAT, O_WRONLY, fspath
+from os import fstat as _fstat
+from os import open as _open
+from os import write as _write
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +25,7 @@ from workbench.protocol.job_files import OUTPUT
 DOORBELL: Final = "doorbell.sock"
 """The agent's datagram socket in the runtime directory; a datagram is JSON with `job`."""
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+_as_json: Final = JSONEncoder(default=repr, ensure_ascii=False).encode
 
 
 class OutputLog:
@@ -30,14 +37,13 @@ class OutputLog:
     """
 
     def __init__(self, directory: Path, doorbell: Path) -> None:
-        self._descriptor = os.open(
-            directory / OUTPUT, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
-        self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._doorbell = os.fspath(doorbell)
+        self._path = fspath(directory / OUTPUT)
+        self._doorbell = fspath(doorbell)
         self._job = directory.name
         self._torn = False
         self._lost = 0
+        self._open_log()
+        self._open_bell()
 
     def append(self, kind: str, **fields: Any) -> None:
         """Add one line and ring. On a full disk the line is dropped, and said so later."""
@@ -50,8 +56,11 @@ class OutputLog:
 
     def ring(self, **news: Any) -> None:
         """Tell the agent to look; whether it listens or not."""
+        if identity(self._bell.fileno()) != self._bell_identity:
+            self._bell.detach()
+            self._open_bell()
         try:
-            self._bell.sendto(json.dumps({"job": self._job, **news}).encode(), self._doorbell)
+            self._bell.sendto(_as_json({"job": self._job, **news}).encode(), self._doorbell)
         except OSError:
             return
 
@@ -59,7 +68,9 @@ class OutputLog:
         try:
             if self._torn:
                 line = b"\n" + line
-            written = os.write(self._descriptor, line)
+            if identity(self._log) != self._log_identity:
+                self._open_log()
+            written = _write(self._log, line)
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
                 raise
@@ -67,8 +78,25 @@ class OutputLog:
         self._torn = written < len(line)
         return not self._torn
 
+    def _open_log(self) -> None:
+        self._log = _open(self._path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
+        self._log_identity = identity(self._log)
+
+    def _open_bell(self) -> None:
+        self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._bell_identity = identity(self._bell.fileno())
+
+
+def identity(descriptor: int) -> tuple[int, int] | None:
+    """Return what a descriptor stands for, as no other open file does; None where it is closed."""
+    try:
+        stat = _fstat(descriptor)
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
+
 
 def _encode(kind: str, **fields: Any) -> bytes:
-    line = json.dumps({"kind": kind, **fields}, default=repr, ensure_ascii=False)
+    line = _as_json({"kind": kind, **fields})
     # A lone surrogate, which can only be within a text, is spelled out: no message carries it.
     return _SURROGATE.sub(lambda one: rf"\\u{ord(one[0]):x}", line).encode() + b"\n"

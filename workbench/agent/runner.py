@@ -26,7 +26,8 @@ from workbench.protocol.job_files import ENDED, STOP, write_json
 from workbench.protocol.messages import GrantPush, LeaseEnding, StopPush
 
 LOG: Final = logging.getLogger(__name__)
-NOT_STAGED: Final = LeaseEnding(outcome="lost", detail="it is not staged here")
+NOT_STAGED: Final = LeaseEnding(outcome="lost", detail="its files are gone from this machine")
+UNWATCHED: Final = "the process that watches over the job was killed, so the job was ended"
 INTERRUPTED: Final = LeaseEnding(outcome="cancelled", detail="interrupted by its owner")
 
 
@@ -149,7 +150,7 @@ class Runner:
             self._reports.over(lease.lease, LeaseEnding(outcome="failed", detail=detail))
             return None
         if job.lease.lease != lease.lease:
-            detail = f"the job had lease {job.lease.lease} before"
+            detail = f"it was started before, under lease {job.lease.lease}"
             self._reports.over(lease.lease, LeaseEnding(outcome="lost", detail=detail))
             return None
         return job
@@ -214,7 +215,7 @@ class Runner:
             again = await self._kernels.fork_again(job) if job.kept_s is not None else None
             if again is None:
                 await self._end_rest(job, job.shim)
-                ending = LeaseEnding(outcome="lost", detail="its shim was lost")
+                ending = LeaseEnding(outcome="lost", detail=UNWATCHED)
                 break
             job.shim = again
         self._end(job, ending)

@@ -14,6 +14,8 @@ import os
 import signal
 import subprocess
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn
 
@@ -24,10 +26,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+import workbench
 from workbench.agent.channels import Channels
 from workbench.graphs.cell import Cell
+from workbench.graphs.run_failures import first_in
 
 SHELL_GRACE_S: Final = 1.0
+_OURS: Final = str(Path(workbench.__file__).parent)
 _WIDGET_VIEW: Final = "application/vnd.jupyter.widget-view+json"
 
 
@@ -68,6 +73,15 @@ class HomeDisplayHook(DisplayHook):
     def write_output_prompt(self) -> None:
         """Write nothing: the front-end writes the prompt."""
 
+    def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Render the value; what fails here fails in the kernel too, which shows it as its own."""
+        assert self.shell is not None
+        self.shell.hides_tracebacks = True
+        try:
+            return super().compute_format_data(result)  # type: ignore[no-any-return, no-untyped-call]
+        finally:
+            self.shell.hides_tracebacks = False
+
     def write_format_data(
         self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
     ) -> None:
@@ -92,6 +106,7 @@ class HomeShell(InteractiveShell):
     display_pub_class = Type(HomePublisher)
     displayhook_class = Type(HomeDisplayHook)
     _channels: Channels | None = None
+    hides_tracebacks = False
 
     @classmethod
     def make(cls) -> HomeShell:
@@ -115,6 +130,11 @@ class HomeShell(InteractiveShell):
         if self._channels is not None:
             self._channels.settle()
             self._channels.log.append(kind, **fields)
+
+    def showtraceback(self, *arguments: Any, **options: Any) -> None:
+        """Show what the user's own code raised while a value was rendered."""
+        if not self.hides_tracebacks:
+            super().showtraceback(*arguments, **options)
 
     def ask_exit(self) -> NoReturn:
         """End the cell: what `exit()` and `quit()` do here.
@@ -160,9 +180,10 @@ class HomeShell(InteractiveShell):
 
     def render(self, error: BaseException, filename: str) -> list[str]:
         """Return the traceback of `error` as the kernel would show it, from the cell on."""
-        frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename != filename:
-            frames = frames.tb_next
+        for one in _chain(error):
+            frames = one.__traceback__
+            one.__traceback__ = first_in(frames, filename) or _without_ours(frames)
+        frames = first_in(error.__traceback__, filename)
         try:
             return self._structured(error, frames)
         except Exception:  # noqa: BLE001  (the user's own __str__ and __repr__ run here)
@@ -179,6 +200,28 @@ class HomeShell(InteractiveShell):
         if isinstance(error, BaseExceptionGroup):
             return traceback.format_exception(kind, error, frames)
         return list(self.InteractiveTB.structured_traceback(kind, error, frames, tb_offset=0))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Walk an exception, what it arose from and the members of groups, each once."""
+    seen: list[BaseException] = []
+    pending: list[BaseException | None] = [error]
+    while pending:
+        one = pending.pop()
+        if one is None or any(one is other for other in seen):
+            continue
+        seen.append(one)
+        yield one
+        pending += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            pending += one.exceptions
+
+
+def _without_ours(frames: TracebackType | None) -> TracebackType | None:
+    """Return a traceback that never was in the cell, from the first frame on that is not ours."""
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    return frames
 
 
 def _as_json(data: dict[str, Any]) -> dict[str, Any]:

@@ -7,15 +7,16 @@ that nobody is left; only then it writes ended.json.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import errno
 import functools
-import json
 import os
 import select
 import signal
 import socket
 import time
 import traceback
+from os import _exit  # A cell may put anything into `os`, and the home must end all the same.
 from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol
 
@@ -49,6 +50,8 @@ class JobCode(Protocol):
 CHUNK_BYTES: Final = 2**16
 BUG_CODE: Final = 70
 """What a home exits with that failed by itself. Source: EX_SOFTWARE, sysexits.h(3head)."""
+FAULT: Final = "fault.txt"
+"""In the job's directory: the traceback of a home that failed by itself."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 _RETRIES_S: Final = (0.0, 0.1, 0.3, 1.0, 3.0)
 
@@ -165,7 +168,6 @@ class Shim:
         for target, pipe in self._channels.streams.items():
             os.set_blocking(pipe.read, False)
             self._open_streams[pipe.read] = target
-        os.set_blocking(self._channels.report.read, False)
         for descriptor in (self._wakeup.fileno(), *self._open_streams, *self._locks):
             self._poll.register(descriptor, select.POLLIN)
 
@@ -234,17 +236,15 @@ class Shim:
     def _outcome(self) -> dict[str, Any]:
         assert self._home_status is not None
         code = os.waitstatus_to_exitcode(self._home_status)
-        report = self._report() if code == 0 else {}
+        report = self._channels.reported()
         if self._is_cancelled and report.get("outcome") != "done":
             return {**how_it_was_stopped(self._directory), "code": code}
-        if report:
+        if report:  # Whatever became of the process afterwards: the result was written before.
             return {**report, "code": code}
         if code < 0:
             detail = f"killed ({_signal_name(-code)}{self._perhaps_why(-code)})"
             return {"outcome": "killed", "detail": detail, "code": code}
         detail = f"the job's own process ended itself with exit code {code}"
-        if code == BUG_CODE:
-            detail = "the job's own process failed; its output says why"
         return {"outcome": "failed", "detail": detail, "code": code}
 
     def _perhaps_why(self, signum: int) -> str:
@@ -252,15 +252,6 @@ class Shim:
         kills = out_of_memory_kills()
         is_short = kills is not None and kills > (self._memory_kills_before or 0)
         return ", perhaps out of memory" if signum == signal.SIGKILL and is_short else ""
-
-    def _report(self) -> dict[str, Any]:
-        """Return what the home said of its end; nothing where it did not get so far."""
-        try:
-            data = os.read(self._channels.report.read, CHUNK_BYTES)
-        except BlockingIOError:
-            return {}
-        report: dict[str, Any] = json.loads(data or "{}")
-        return report
 
 
 def write_ending(directory: Path, ending: dict[str, Any], log: OutputLog) -> None:
@@ -325,7 +316,20 @@ def _be_home(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         channels.keep_home_side()
         status = code.run(directory, lease, channels)
-    except BaseException:  # noqa: BLE001  (nothing of the shim may go on in this process)
-        os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+    except BaseException as error:  # noqa: BLE001  (nothing of the shim may go on in this process)
+        with contextlib.suppress(BaseException):
+            channels.report(outcome="failed", detail=_write_fault(directory, error))
     finally:
-        os._exit(status)
+        _exit(status)
+
+
+def _write_fault(directory: Path, error: BaseException) -> str:
+    """Keep a traceback that says nothing to the user; return the sentence that does."""
+    what = f"a fault of Workbench's own ended the job ({type(error).__name__}: {error})"
+    path = directory / FAULT
+    try:
+        path.touch(mode=0o600)
+        path.write_text("".join(traceback.format_exception(error)), "utf-8", "replace")
+    except OSError:
+        return what
+    return f"{what}; {path} says where it was"

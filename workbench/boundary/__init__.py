@@ -13,6 +13,7 @@ from workbench.boundary.cell_error import CellError
 from workbench.boundary.crossing import Crossing, pack
 from workbench.boundary.errors import BrokenTransfer, CannotCross, RemoteError
 from workbench.boundary.returning import Changes, load_result, stage
+from workbench.boundary.submodules import attributes_in
 
 __all__ = [
     "Arrival",
@@ -22,6 +23,7 @@ __all__ = [
     "Changes",
     "Crossing",
     "RemoteError",
+    "attributes_in",
     "load_result",
     "pack",
     "stage",

@@ -18,6 +18,7 @@ from workbench.boundary.memo import collection_paused
 from workbench.boundary.parcel import Parcel
 from workbench.boundary.paring import Pared, Paring
 from workbench.boundary.process_state import capture, changed_since
+from workbench.boundary.submodules import named_submodules
 from workbench.boundary.writer import Writer
 from workbench.protocol.job_files import RESULT
 
@@ -185,7 +186,7 @@ class Arrival:
         paring = Paring(_Trial(self._writer).why_not, keeps_links=answer.pared_times == 1)
         try:
             answer.raised = paring.pare(error.exception)
-        except Exception:  # noqa: BLE001  (it runs the user's own code, or is too deep)
+        except Exception:  # noqa: BLE001  (it runs the user's own code, or recurses too deeply)
             self._pare(answer)
             return
         if error.traceback_lines:  # They are shown as they are, and these notes are new.
@@ -201,8 +202,10 @@ class Arrival:
         changed = {id(change.value) for change in answer.changes}
         first_met = {self._labels.name_of(change.number) for change in answer.changes}
         values = self._inputs.values
+        attributes = {*self._inputs.manifest["attributes"], *writer.functions.attributes}
         manifest = {
             "names": list(answer.bound),
+            "submodules": named_submodules([*values.values(), *answer.bound.values()], attributes),
             "deleted": answer.deleted,
             "changed": [
                 name

@@ -15,6 +15,7 @@ from workbench.boundary.libraries import Run, new_memory
 from workbench.boundary.memo import always_known, collection_paused
 from workbench.boundary.parcel import Parcel
 from workbench.boundary.process_state import capture
+from workbench.boundary.submodules import named_submodules
 from workbench.boundary.writer import Writer
 from workbench.core.spelling import spell_bytes
 from workbench.protocol.job_files import BUFFERS, INPUTS
@@ -78,7 +79,11 @@ class Crossing:
 
 @collection_paused()
 def pack(
-    namespace: dict[str, Any], names: Iterable[str], *, limit_bytes: int | None = None
+    namespace: dict[str, Any],
+    names: Iterable[str],
+    *,
+    limit_bytes: int | None = None,
+    attributes: Iterable[str] = (),
 ) -> Crossing:
     """Pickles the names that a cell reads, and those that the notebook's functions in them read.
 
@@ -86,6 +91,8 @@ def pack(
         namespace: The notebook's names; nothing is changed.
         names: What the cell reads. Names that are not in `namespace` are left out.
         limit_bytes: The most that may cross; None for any amount.
+        attributes: What the cell calls things of modules, see `attributes_in`: submodules that it
+            names so are imported on the other side.
 
     Returns:
         What crosses.
@@ -107,8 +114,11 @@ def pack(
         writer, sizes = _dump_all(run, known, namespace, names, limit_bytes)
         objects = writer.numbered()
     loose = run.memory.loose if run.memory else {}
+    attributes = {*attributes, *writer.functions.attributes}
     manifest = {
         "names": list(sizes),
+        "attributes": list(attributes),
+        "submodules": named_submodules((namespace[name] for name in sizes), attributes),
         "binds": list(writer.functions.binds),
         "own": len(known),
         "objects": len(objects),

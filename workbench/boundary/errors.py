@@ -38,6 +38,10 @@ class BrokenTransfer(PeerError):
     """Inputs or result on disk cannot be read; the kernel is unchanged."""
 
 
+class GoneError(Exception):
+    """Raised while unpickling, for what refers to something that could not be made."""
+
+
 class Refused(Exception):
     """Raised while pickling, for an object that must not cross; `pack` turns it into `CannotCross`.
 

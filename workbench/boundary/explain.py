@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from workbench.boundary.kinds import slot_names
 
 _MOST_LOOKED_AT: Final = 200_000
+_SHOWN_AT_THE_START: Final = 4
+_SHOWN_AT_THE_END: Final = 2
 _WITHOUT_PARTS: Final = (type, types.ModuleType)
 
 
@@ -24,17 +26,34 @@ def path_to(culprit: Any, root: Any) -> str | None:
     Returns:
         Such as `['log'][0].file`; empty where it is the value itself; None where no way is found.
     """
-    seen = {id(root): root}
-    queue: deque[tuple[Any, str]] = deque([(root, "")])
-    while queue and len(seen) < _MOST_LOOKED_AT:
-        value, path = queue.popleft()
+    came_from: dict[int, tuple[Any, str, Any]] = {id(root): (root, "", None)}
+    queue: deque[Any] = deque([root])
+    while queue and len(came_from) < _MOST_LOOKED_AT:
+        value = queue.popleft()
         if value is culprit:
-            return path
+            return _spell(_steps_to(value, root, came_from))
         for step, part in _parts(value):
-            if id(part) not in seen:
-                seen[id(part)] = part
-                queue.append((part, path + step))
+            if id(part) not in came_from:
+                came_from[id(part)] = (part, step, value)
+                queue.append(part)
     return None
+
+
+def _steps_to(value: Any, root: Any, came_from: Mapping[int, tuple[Any, str, Any]]) -> list[str]:
+    steps = []
+    while value is not root:
+        _, step, value = came_from[id(value)]
+        steps.append(step)
+    return steps[::-1]
+
+
+def _spell(steps: Sequence[str]) -> str:
+    """Returns a way as one text: its two ends where it is long."""
+    left_out = len(steps) - _SHOWN_AT_THE_START - _SHOWN_AT_THE_END
+    if left_out <= 1:
+        return "".join(steps)
+    start, end = steps[:_SHOWN_AT_THE_START], steps[-_SHOWN_AT_THE_END:]
+    return f"{''.join(start)}…({left_out} more){''.join(end)}"
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from workbench.boundary.deep import dump, dump_deeply
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
@@ -27,14 +29,20 @@ class Fingerprints:
         """Returns a digest of a value and all in it; None where pickle has nothing to say."""
         if id(value) in self.by_id:
             return b""
+        try:
+            try:
+                return self._print(value, dump)
+            except RecursionError:
+                return self._print(value, dump_deeply)
+        except Exception:  # noqa: BLE001  (pickling runs the user's own code)
+            return None
+
+    def _print(self, value: Any, dump_with: Callable[[pickle.Pickler, Any], None]) -> bytes:
         digest = hashlib.blake2b()
         file = io.BytesIO()
         printer = _Printer(file, lambda buffer: digest.update(buffer.raw()))
         printer.known = self.by_id
-        try:
-            printer.dump(value)
-        except Exception:  # noqa: BLE001  (pickling runs the user's own code)
-            return None
+        dump_with(printer, value)
         digest.update(file.getvalue())
         return digest.digest()
 

@@ -36,17 +36,20 @@ class FunctionReducer:
     Attributes:
         reads: Names of the notebook that the functions read, in the order they were met.
         binds: Names of the notebook that the functions bind.
+        attributes: What the functions call things of modules, and all else that they name.
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
         self.reads: dict[str, None] = {}
         self.binds: dict[str, None] = {}
+        self.attributes: set[str] = set()
 
     def function(self, function: types.FunctionType) -> Any:
         """Reduces a function: by name where it can be imported, else without its globals."""
         if is_importable(function):
             return NotImplemented
+        self.attributes.update(_all_names(function.__code__))
         if function.__globals__ is self._namespace:
             reads, binds = _global_names(function.__code__)
             self.reads.update(dict.fromkeys(reads))
@@ -112,6 +115,14 @@ def _global_names(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...
             elif instruction.opname in _BINDS:
                 binds[instruction.argval] = None
     return tuple(reads), tuple(binds)
+
+
+@functools.lru_cache(maxsize=4096)
+def _all_names(code: types.CodeType) -> frozenset[str]:
+    """Returns every name in code that is not a local variable; those of modules by their parts."""
+    return frozenset(
+        part for one in _with_nested(code) for name in one.co_names for part in name.split(".")
+    )
 
 
 def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:

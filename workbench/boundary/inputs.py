@@ -12,6 +12,7 @@ from workbench.boundary.errors import BrokenTransfer
 from workbench.boundary.memo import Reader, always_known
 from workbench.boundary.parcel import Received, receive
 from workbench.boundary.process_state import arrive
+from workbench.boundary.submodules import import_submodules
 from workbench.protocol.job_files import BUFFERS, INPUTS
 
 
@@ -55,6 +56,7 @@ def load_inputs(directory: Path, namespace: dict[str, Any], *, take_state: bool)
     state = reader.load()
     if take_state:
         arrive(state)
+    import_submodules(received.manifest["submodules"])
     values: dict[str, Any] = {}
     with bound_meanwhile(namespace) as bind:
         for name in received.manifest["names"]:

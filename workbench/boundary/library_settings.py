@@ -60,10 +60,12 @@ def read_pandas() -> dict[str, Any]:
 def set_pandas(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
     """Sets the options that changed."""
     set_option = _library("pandas").set_option
+    if before is None:  # It was loaded there meanwhile: only what differs from ours was changed.
+        before = read_pandas()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Whoever set it first was warned.
         for name, value in now.items():
-            if (before or {}).get(name, _ABSENT) != value:
+            if before.get(name, _ABSENT) != value:
                 set_option(name, value)
 
 

@@ -13,18 +13,29 @@ import gc
 import io
 import os
 import pickle
+import pickletools
 import random
 import struct
 import sys
+import types
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from workbench.boundary.errors import GoneError
+from workbench.boundary.kinds import is_importable
+from workbench.boundary.labels import Label
 
 _PROTOCOL_5: Final = b"\x80\x05"
 _PUSH_KNOWN: Final = struct.Struct("<cicc")  # BININT i, BINPERSID, LONG_BINPUT …
 _PUT_POP: Final = struct.Struct("<Ic")  # … i, POP
 _NONE_STOP: Final = b"N."
 _FILLER: Final = -1
+_COUNTED: Final = ("MEMOIZE", "NEXT_BUFFER")
+_BY_NAME: Final = (type, types.FunctionType, types.BuiltinFunctionType)
+_WHOLE: Final = frozenset({str, bytes, types.ModuleType, Label})
+_REFERENCES: Final = frozenset({"BINGET", "LONG_BINGET"})
 
 
 def always_known(namespace: Mapping[str, Any]) -> list[object]:
@@ -112,21 +123,97 @@ class Reader:
     """
 
     def __init__(
-        self, body: bytes, known: Sequence[object], buffers: Iterable[memoryview] = ()
+        self, body: bytes, known: Sequence[object], buffers: Sequence[memoryview] = ()
     ) -> None:
-        stream = io.BytesIO(_prologue(len(known)) + body)
-        self._unpickler = _Unpickler(stream, buffers=buffers)
+        self._gone: set[int] = set()
+        self._begin(body, known, buffers)
+
+    def _begin(self, body: bytes, known: Sequence[object], buffers: Sequence[memoryview]) -> None:
+        prologue = _prologue(len(known))
+        self._streams = io.BytesIO(prologue + body)
+        self._known_count = len(known)
+        self._buffers = buffers
+        self._unpickler = _Unpickler(self._streams, buffers=buffers)
         self._unpickler.persistent_load = known.__getitem__  # type: ignore[method-assign]
         self._unpickler.load()
+        self._first_stream = self._next_stream = len(prologue)
 
     def load(self) -> Any:
-        """Returns the next stream's object."""
-        return self._unpickler.load()
+        """Returns the next stream's object.
+
+        Raises:
+            GoneError: It refers to something in a stream that was passed over.
+            Exception: It cannot be made; the next step is `pass_over`.
+        """
+        if self._gone:
+            self._refuse_what_is_gone()
+        value = self._unpickler.load()
+        self._next_stream = self._streams.tell()
+        return value
+
+    def pass_over(self) -> None:
+        """Goes on after a stream that could not be loaded; what it has made is gone.
+
+        Later streams number their objects as if it had been loaded.
+        """
+        memo: dict[int, Any] = self._unpickler.memo.copy()
+        self._streams.seek(self._first_stream)
+        first, end, buffers_taken = 0, self._known_count, 0
+        while self._streams.tell() <= self._next_stream:
+            contents = _look_through(self._streams)
+            first, end = end, end + contents.memoized
+            buffers_taken += contents.buffers
+        known = [memo.get(number) for number in range(end)]
+        self._gone.update(number for number in range(first, end) if not _is_whole(known[number]))
+        self._begin(self._streams.read(), known, self._buffers[buffers_taken:])
 
     def numbered(self) -> list[Any]:
         """Returns the objects that were loaded so far, by number."""
         memo: dict[int, Any] = self._unpickler.memo.copy()
         return [memo[number] for number in range(len(memo))]
+
+    def _refuse_what_is_gone(self) -> None:
+        contents = _look_through(self._streams)
+        self._streams.seek(self._next_stream)
+        if not self._gone.isdisjoint(contents.references):
+            raise GoneError("it shares objects with what cannot be made here")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contents:
+    """What a stream has in it.
+
+    Attributes:
+        memoized: How many objects it numbers.
+        buffers: How many buffers it takes.
+        references: The numbers that it refers to.
+    """
+
+    memoized: int
+    buffers: int
+    references: frozenset[int]
+
+
+def _is_whole(value: Any) -> bool:
+    """Returns whether there is nothing left to do for an object once it is made."""
+    cls = type(value)
+    if issubclass(cls, _BY_NAME):
+        return is_importable(value)
+    numpy = sys.modules.get("numpy")  # Every array has its type's only one.
+    return cls in _WHOLE or (numpy is not None and issubclass(cls, numpy.dtype))
+
+
+def _look_through(stream: io.BytesIO) -> _Contents:
+    """Reads on to a stream's end, and makes nothing of it."""
+    counts = dict.fromkeys(_COUNTED, 0)
+    references: set[int] = set()
+    for opcode, argument, _ in pickletools.genops(stream):
+        if opcode.name in _COUNTED:
+            counts[opcode.name] += 1
+        elif opcode.name in _REFERENCES:
+            references.add(cast("int", argument))
+    memoized, buffers = counts.values()
+    return _Contents(memoized=memoized, buffers=buffers, references=frozenset(references))
 
 
 class _Unpickler(pickle.Unpickler):

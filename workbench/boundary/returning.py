@@ -12,12 +12,13 @@ from typing import Any
 from workbench.boundary.binding import bound_meanwhile
 from workbench.boundary.cell_error import CellError
 from workbench.boundary.crossing import Crossing
-from workbench.boundary.errors import BrokenTransfer, RemoteError
+from workbench.boundary.errors import BrokenTransfer, GoneError, RemoteError
 from workbench.boundary.inputs import load_inputs
 from workbench.boundary.memo import Reader, collection_paused
 from workbench.boundary.own_code import Write, make, run_own_code
 from workbench.boundary.parcel import receive
 from workbench.boundary.process_state import give_back
+from workbench.boundary.submodules import import_submodules
 from workbench.protocol.job_files import RESULT
 
 
@@ -30,7 +31,8 @@ class Changes:
         deleted: What it deleted.
         changed: Names whose value, or something in it, it changed in place.
         error: What it raised.
-        not_returned: Names that were bound to what could not come back, and why it could not.
+        not_returned: Names that were bound to what could not come back or cannot be made here, and
+            why.
         lost_changes: Names in which a change in place could not come back, and why it could not.
         notes: What the user should be told.
     """
@@ -45,6 +47,7 @@ class Changes:
     _values: Mapping[str, Any]
     _writes: Sequence[Write]
     _state: Mapping[str, Any]
+    _submodules: Sequence[str]
 
     def commit(self, namespace: dict[str, Any]) -> None:
         """Binds and deletes names, changes objects in place, and sets the process's state.
@@ -65,6 +68,7 @@ class Changes:
         for name in self.deleted:
             namespace.pop(name, None)
         namespace.update(self._values)
+        import_submodules(self._submodules)
         give_back(self._state)  # Last, for what a directory or a library allows is not ours.
 
 
@@ -79,7 +83,7 @@ def stage(crossing: Crossing, directory: Path) -> Changes:
         What came back.
 
     Raises:
-        BrokenTransfer: The result cannot be read or made here.
+        BrokenTransfer: The result cannot be read, or a change in place cannot be made here.
     """
     return _load(directory, crossing.objects, crossing.namespace)
 
@@ -97,7 +101,7 @@ def load_result(directory: Path) -> Changes:
         What came back.
 
     Raises:
-        BrokenTransfer: Inputs or result cannot be read or made here.
+        BrokenTransfer: The inputs cannot be read or made here; or the result, as in `stage`.
     """
     namespace = vars(sys.modules["__main__"])
     inputs = load_inputs(directory, namespace, take_state=False)
@@ -117,13 +121,18 @@ def _load(
     received = receive(directory / RESULT)
     manifest = received.manifest
     reader = Reader(received.body, objects, received.buffers)
-    values = {}
+    values: dict[str, Any] = {}
+    not_made: dict[str, str] = {}
     with bound_meanwhile(namespace) as bind:
         for name in manifest["names"]:
-            with _making(name):
+            try:
                 _, values[name] = reader.load()
-            bind(name, values[name])
-        with _making("a change in place"):
+            except Exception as problem:  # noqa: BLE001  (making objects runs the user's own code)
+                not_made[name] = _why_not(problem)
+                reader.pass_over()
+            else:
+                bind(name, values[name])
+        with _making_changes(not_made):
             writes = [reader.load() for _ in range(manifest["changes"])]
             state = reader.load()
         error = _error(reader, manifest)
@@ -134,22 +143,30 @@ def _load(
         deleted=manifest["deleted"],
         changed=manifest["changed"],
         error=error,
-        not_returned=manifest["not_returned"],
+        not_returned=manifest["not_returned"] | not_made,
         lost_changes=manifest["lost_changes"],
         notes=manifest["notes"],
         _values=values,
         _writes=writes,
         _state=state,
+        _submodules=manifest["submodules"],
     )
 
 
+def _why_not(problem: Exception) -> str:
+    if isinstance(problem, GoneError):
+        return str(problem)
+    return f"it cannot be made here: {type(problem).__name__}: {problem}"
+
+
 @contextlib.contextmanager
-def _making(what: str) -> Iterator[None]:
+def _making_changes(not_made: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
+        reasons = {**not_made, "a change in place": _why_not(problem)}
         raise BrokenTransfer(
-            f"{what} came back but cannot be made here: {type(problem).__name__}: {problem}",
+            "; ".join(f"{what} could not come back: {why}" for what, why in reasons.items()),
             next_step="Nothing was changed; keep what the cell makes in plain values",
         ) from problem
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 from cloudpickle import cloudpickle
 
 from workbench.boundary.classes import reduce_class
+from workbench.boundary.deep import dump, dump_deeply
 from workbench.boundary.errors import Refused
 from workbench.boundary.exceptions import reduce_exception
 from workbench.boundary.functions import FunctionReducer, reduce_cell, reduce_code
@@ -88,6 +89,8 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
         self._buffers_bytes = 0
         super().__init__(self._file, protocol=5, buffer_callback=self._leave_out)
         seed(self, known)
+        self._written: list[Any] = []
+        self._is_deep = False
         self._known = known
         self._run = run
         self._libraries = loaded_libraries()
@@ -104,6 +107,19 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
             _LRU_CACHE: self._reduce_lru_cache,
             **dict.fromkeys(_VIEWS, _reduce_view),
         }
+
+    def dump(self, thing: Any) -> None:
+        """Writes one stream."""
+        self._written.append(thing)
+        if self._is_deep:
+            dump_deeply(self, thing)
+            return
+        try:
+            dump(self, thing)
+        except RecursionError:  # What it got to is in the memo, so all is written anew.
+            self._is_deep = True
+            self._begin_anew()
+            dump_deeply(self, *self._written)
 
     def reducer_override(self, value: Any) -> Any:
         """Returns how an object is pickled; the pickler calls it for all but built-in values."""
@@ -125,6 +141,13 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
     def body(self) -> bytes:
         """Returns the streams that were written."""
         return self._file.getvalue()
+
+    def _begin_anew(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self.buffers.clear()
+        self._buffers_bytes = 0
+        seed(self, self._known)
 
     def _leave_out(self, buffer: pickle.PickleBuffer) -> None:
         self.buffers.append(buffer)
@@ -161,17 +184,20 @@ class Writer(cloudpickle.Pickler):  # type: ignore[misc]
             self._note_temporary(reduced)
         return reduced
 
-    def _note_temporary(self, container: Any) -> None:
+    def _note_temporary(self, reduced: tuple[Any, ...]) -> None:
         """Notes what nothing but a container that was made just now refers to, and what is in it.
 
         It counts references: from the container, from the loop, and from the call that counts.
         """
-        for part in container.values() if isinstance(container, dict) else container:
-            if sys.getrefcount(part) > _REFERENCES_IN_A_LOOP or issubclass(type(part), _ATOMS):
-                continue
-            self.temporary[id(part)] = part
-            if issubclass(type(part), _HOLDERS):
-                self._note_temporary(part)
+        containers: list[Any] = [reduced]
+        while containers:
+            container = containers.pop()
+            for part in container.values() if isinstance(container, dict) else container:
+                if sys.getrefcount(part) > _REFERENCES_IN_A_LOOP or issubclass(type(part), _ATOMS):
+                    continue
+                self.temporary[id(part)] = part
+                if issubclass(type(part), _HOLDERS):
+                    containers.append(part)
 
 
 def _runs_code_when_made(cls: type) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from workbench.boundary import CannotCross, Changes, Crossing, load_result, stage
 from workbench.client.background import Background
+from workbench.client.publish import NotReturned, Publisher
 from workbench.client.session import KernelSession, Over, find_job, parse_lines
+from workbench.client.stopped import resume
 from workbench.core.errors import UserError, WorkbenchError
 from workbench.protocol.job_files import (
     BUFFERS,
@@ -27,17 +30,41 @@ from workbench.transport.paths import jobs_directory
 __all__ = ["CannotCross", "Job", "JobFailed", "bind"]
 
 _MISSING: Final = object()
+_NOTHING_KEPT: Final = "nothing of it came back: every name is as it was before"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class JobFailed(WorkbenchError):
-    """The job ended without a result: it was killed, lost, cancelled or ran out of time."""
+    """The job did not end by itself: it was killed, lost, cancelled or ran out of time.
 
-    def __init__(self, ending: LeaseEnding, log: Path) -> None:
+    Args:
+        ending: How it ended.
+        log: Its output.
+        fate: What became of what it had done until then.
+    """
+
+    def __init__(self, ending: LeaseEnding, log: Path, fate: str = _NOTHING_KEPT) -> None:
         super().__init__(
-            f"the job ended: {ending.detail or ending.outcome}",
+            f"the job ended: {ending.detail or ending.outcome}; {fate}",
             next_step=f"Its output is in {log}" if log.exists() else "",
         )
         self.ending = ending
+
+
+def _without_own_frames(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Have errors shown as one sentence, as the magics do, without frames of Workbench."""
+
+    @functools.wraps(method)
+    def wrapped(*arguments: _P.args, **options: _P.kwargs) -> _R:
+        try:
+            return method(*arguments, **options)
+        except (WorkbenchError, TimeoutError, KeyboardInterrupt) as error:
+            sentence = f"{type(error).__name__}: {error}"
+            error._render_traceback_ = lambda: [sentence]  # type: ignore[union-attr]
+            raise error from None
+
+    return wrapped
 
 
 class Job:
@@ -45,7 +72,8 @@ class Job:
 
     Args:
         id: The job id, or a prefix that only one job directory has.
-        namespace: Where `result` binds names; None to only return them.
+        namespace: Where `result` binds names; None for nowhere.
+        shell: The kernel's shell, which shows what the job displayed; None outside IPython.
         crossing: What this very process sent; None in another process than the submitter's.
         on_bound: Called with the id once `result` has bound the names.
         on_error: Called with what the job's code raised, right before `result` raises it.
@@ -61,6 +89,7 @@ class Job:
         session: KernelSession,
         background: Background,
         namespace: dict[str, Any] | None = None,
+        shell: Any = None,
         crossing: Crossing | None = None,
         on_bound: Callable[[str], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
@@ -69,7 +98,8 @@ class Job:
         self.directory = jobs_directory() / self.id
         self._session = session
         self._background = background
-        self._namespace = namespace
+        self._namespace = {} if namespace is None else namespace
+        self._shell = shell
         self._crossing = crossing
         self._on_bound = on_bound
         self._on_error = on_error
@@ -88,18 +118,15 @@ class Job:
 
     def logs(self) -> str:
         """Return what the job has printed so far (stdout and stderr, in order)."""
-        path = self.directory / OUTPUT
-        if not path.exists():
-            return ""
-        with path.open("rb") as file:
-            lines = parse_lines(file)
-        return "".join(line["text"] for line in lines if line["kind"] == "stream")
+        return "".join(line["text"] for line in self._output() if line["kind"] == "stream")
 
+    @_without_own_frames
     def cancel(self) -> None:
         """End the job; on an ended one this changes nothing."""
         if self._ending() is None:
             self._background.run(self._session.cancel(self.id, "cancelled by its owner"))
 
+    @_without_own_frames
     def wait(self, timeout_s: float | None = None) -> str:
         """Wait until the job has ended and return how.
 
@@ -107,11 +134,15 @@ class Job:
             TimeoutError: It still runs after `timeout_s`; it goes on.
         """
         if self._ending() is None:
+            resume()
             self._background.run(self._until_over(), timeout_s=timeout_s)
         return self.status()
 
-    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
-        """Wait, bind the names that the job bound in the notebook, and return them.
+    @_without_own_frames
+    def result(self, timeout_s: float | None = None) -> Any:
+        """Do what a cell that was not detached does at its end, and return its last value.
+
+        Waits, shows what the job printed and displayed, and binds in the notebook what it bound.
 
         Raises:
             JobFailed: The job ended without a result.
@@ -119,18 +150,24 @@ class Job:
             BaseException: What the job's code raised; names bound before it are bound first.
         """
         self.wait(timeout_s)
+        publisher = Publisher(self._shell, self.directory / OUTPUT)
+        for line in self._output():
+            publisher.publish(line)
         changes = self.changes()
-        target = self._namespace if self._namespace is not None else {}
-        for sentence in bind(changes, target):
+        for sentence in bind(changes, self._namespace):
             sys.stderr.write(f"gpu-schedule: {sentence}\n")
         if self._on_bound is not None:
             self._on_bound(self.id)
+        if (failure := self.failure(changes)) is not None:
+            raise failure
         if changes.error is not None:
             error = changes.error.as_exception()
             if self._on_error is not None:
                 self._on_error(error)
             raise error
-        return {name: target[name] for name in changes.names if name in target}
+        value = self._namespace.pop(LAST_VALUE, None)
+        reason = changes.not_returned.get(LAST_VALUE)
+        return value if reason is None else NotReturned(reason, publisher.result)
 
     def changes(self) -> Changes:
         """Return what the ended job bound and changed, loaded but not yet committed.
@@ -145,6 +182,16 @@ class Job:
             return stage(self._crossing, self.directory)
         return load_result(self.directory)
 
+    def failure(self, changes: Changes) -> JobFailed | None:
+        """Return the error of a job that was ended, where its finished statements came back."""
+        ending = self._ending()
+        if changes.error is None or ending is None or ending.outcome in {"done", "failed"}:
+            return None
+        names = sorted({*changes.names, *changes.changed, *changes.deleted} - {LAST_VALUE})
+        kept = ", ".join(names) or "nothing"
+        fate = f"what was finished before is kept: {kept}"
+        return JobFailed(ending, self.directory / OUTPUT, fate)
+
     @property
     def has_result(self) -> bool:
         """Whether the job has left something that `result` can bind."""
@@ -158,6 +205,13 @@ class Job:
     def abandon(self) -> None:
         """End the job and drop its data once it is over, while nobody waits."""
         self._background.start(self._abandoned())
+
+    def _output(self) -> list[dict[str, Any]]:
+        try:
+            with (self.directory / OUTPUT).open("rb") as file:
+                return parse_lines(file)
+        except FileNotFoundError:
+            return []
 
     def _ending(self) -> LeaseEnding | None:
         record = read_json(self.directory / ENDED)

@@ -19,6 +19,8 @@ from workbench.protocol.telemetry import Sample
 from workbench.protocol.text import visible
 
 ENDED_SHOWN: Final = 20
+_ITS_TURN: Final = ": it is its turn"
+"""How the core's reason ends for a grant that needs none: not worth a line in every list."""
 
 
 class LabPicture:
@@ -76,6 +78,8 @@ class LabPicture:
     def _view(self, job: Job, why: Explanation | None = None) -> JobView:
         """Return a job as its owner sees it."""
         why = self._explain(job.id) if why is None else why
+        is_plain = job.grant is not None and job.stop is None and why.reason.endswith(_ITS_TURN)
+        reason = "" if is_plain else " ".join(why.reason.split())
         unix_s = self._clock.unix_s
         units = job.grant.units if job.grant is not None else None
         return JobView(
@@ -89,7 +93,7 @@ class LabPicture:
             priority=job.request.priority,
             state=job.state.value,
             place=why.place,
-            reason=visible(" ".join(why.reason.split())),
+            reason=visible(reason),
             estimate=_estimate(why),
             request=_spec_of(job.request),
             gpus=list(units.gpus) if units is not None else [],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from workbench.core.model import JobId, JobState, Seconds, Units
 from workbench.core.placement import Free, Shape, gpus_to_lease, place
+from workbench.core.spelling import short_job
 from workbench.core.state import Job, State
 
 LOOK_AHEAD_JOBS = 100
@@ -94,7 +95,7 @@ def _why_never(state: State, job: Job) -> str:
         if holder.grant is not None:
             is_stopping = holder.state is JobState.STOPPING
             why = "is being stopped" if is_stopping else "has no time limit"
-            return f"{holder.grant.lease} {why}"
+            return f"{short_job(holder.id)} {why}"
     return "a job ahead has no time limit, or units are out of service"
 
 

@@ -9,14 +9,12 @@ from workbench.core.estimate import estimate
 from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds
 from workbench.core.placement import Shape, gpus_in_service, is_large_enough
 from workbench.core.policy import Policy
-from workbench.core.spelling import count, short_device, spell_bytes
+from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.state import Device, Job, State
 from workbench.core.waiting import in_order
 
 _DEVICES_NAMED = 4
 """A sentence names this many GPUs and counts the rest."""
-_ID_SHOWN = 8
-"""So much of a job's id the tables of jobs show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +123,10 @@ def _why_no_gpus(state: State, shape: Shape) -> str:
     free = len(large) - len(blocked)
     if free >= shape.gpus:
         return ""
-    missing = [
-        f"{short_device(gpu.id)} is missing ({gpu.reason})"
-        for gpu in state.devices.values()
-        if gpu.status is DeviceStatus.MISSING and is_large_enough(gpu, shape.gpu_memory_bytes)
-    ]
+    blocked += _missing(state, shape)
     wanted = count(shape.gpus, "GPU")
     if shape.gpu_memory_bytes:
         wanted += f" with {spell_bytes(shape.gpu_memory_bytes)} each"
-    blocked += missing
     named = blocked[:_DEVICES_NAMED]
     if len(blocked) > len(named):
         named.append(f"{len(blocked) - len(named)} more")
@@ -141,11 +134,27 @@ def _why_no_gpus(state: State, shape: Shape) -> str:
     return f"it waits for {wanted}, {free} free: {why}"
 
 
+def _missing(state: State, shape: Shape) -> list[str]:
+    """Names the GPUs that were there before and may come back.
+
+    Not those that are not simulated any more, and while GPUs are simulated not the real ones.
+    """
+    if any(gpu.simulated for gpu in gpus_in_service(state)):
+        return []
+    return [
+        f"{short_device(gpu.id)} is missing ({gpu.reason})"
+        for gpu in state.devices.values()
+        if gpu.status is DeviceStatus.MISSING
+        and not gpu.simulated
+        and is_large_enough(gpu, shape.gpu_memory_bytes)
+    ]
+
+
 def _why_not_free(state: State, gpu: Device) -> str:
     name, holder = short_device(gpu.id), state.holders.get(gpu.id)
     if gpu.status is not DeviceStatus.AVAILABLE:
         return f"{name} is {gpu.status} ({gpu.reason})"
-    return f"{name} is held by job {state.leases[holder][:_ID_SHOWN]}" if holder else ""
+    return f"{name} is held by {short_job(state.leases[holder])}" if holder else ""
 
 
 def _why_no_cores(state: State, shape: Shape) -> str:

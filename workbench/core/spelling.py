@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from workbench.core.model import DeviceId
+from workbench.core.model import DeviceId, JobId
 
 _GIB = 1 << 30
 _MIB = 1 << 20
+_ID_SHOWN = 8
+"""So much of a job's id the tables of jobs show."""
 
 
 def spell_bytes(amount_bytes: int) -> str:
@@ -49,3 +51,15 @@ def short_device(device: DeviceId) -> str:
         Its first two groups, such as `GPU-9b2f41c0`.
     """
     return "-".join(device.split("-")[:2])
+
+
+def short_job(job: JobId) -> str:
+    """Names a job as the tables of jobs do.
+
+    Args:
+        job: Its id.
+
+    Returns:
+        The word and the beginning of the id, such as `job 3f2a9c01`.
+    """
+    return f"job {job[:_ID_SHOWN]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from os import write as _write  # A cell may put anything into `os` before the home opens it.
 
 
 class Gate:
@@ -60,4 +61,4 @@ class Gate:
     def open(self) -> None:
         """Let every worker go on."""
         with contextlib.suppress(BrokenPipeError):  # They are gone; `is_deserted` says so.
-            os.write(self._write, bytes(self.count))
+            _write(self._write, bytes(self.count))

@@ -34,11 +34,10 @@ export class ServerTransport implements ITransport {
 
   private async ask<T>(path: string, init: RequestInit = {}): Promise<T> {
     const url = URLExt.join(this.settings.baseUrl, ROOT, path);
-    const answer = await ServerConnection.makeRequest(url, init, this.settings).catch(
-      (error: unknown) => {
-        throw new Refusal(null, `The Jupyter server does not answer (${String(error)}).`);
-      }
-    );
+    // What the browser says of it, `TypeError: Failed to fetch`, helps nobody.
+    const answer = await ServerConnection.makeRequest(url, init, this.settings).catch(() => {
+      throw new Refusal(null, 'The Jupyter server does not answer.');
+    });
     const body: unknown = await answer.json().catch(() => null);
     if (answer.ok && body !== null) {
       return body as T;

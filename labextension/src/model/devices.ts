@@ -65,6 +65,13 @@ export function occupancy(device: DeviceSample, jobs: readonly JobView[]): IOccu
   return { tone: 'free', chip: 'free', detail: '' };
 }
 
+/** Why neither use nor memory of `device` can be told, where both have one reason; else null. */
+export function missingFigures(device: DeviceSample): string | null {
+  const { util_pct: use, memory_used_bytes: memory } = device;
+  const isOne = use.value === null && memory.value === null && use.reason === memory.reason;
+  return isOne ? (use.reason ?? 'no reason given') : null;
+}
+
 function trouble(device: DeviceSample): IOccupancy | null {
   switch (device.status) {
     case 'ok':

@@ -1,6 +1,6 @@
 import React from 'react';
 
-import { occupancy, shortModel, shortUuid } from '../model/devices';
+import { missingFigures, occupancy, shortModel, shortUuid } from '../model/devices';
 import type { IPoint } from '../model/history';
 import type { DeviceSample, JobView } from '../model/protocol';
 import { Chip } from './chip';
@@ -8,7 +8,7 @@ import { BytesMeter, PercentMeter } from './meter';
 import { Sparkline } from './sparkline';
 
 const USE_TITLE =
-  'Share of time in which a kernel ran, as NVML counts it. It does not say how much of the GPU the kernel used.';
+  'Share of time in which the GPU worked on anything, as NVML counts it. It does not say how much of the GPU was used.';
 
 interface IDeviceProps {
   device: DeviceSample;
@@ -19,6 +19,7 @@ interface IDeviceProps {
 /** One GPU of few. */
 export function DeviceCard({ device, jobs, points }: IDeviceProps): React.JSX.Element {
   const { tone, chip, detail } = occupancy(device, jobs);
+  const missing = missingFigures(device);
   return (
     <li className={`gw-card gw-card-${tone}`} aria-label={deviceName(device)}>
       <div className="gw-card-head">
@@ -40,13 +41,21 @@ export function DeviceCard({ device, jobs, points }: IDeviceProps): React.JSX.El
         )}
         <Sparkline points={points} />
       </div>
-      <PercentMeter label="time a kernel ran" title={USE_TITLE} reading={device.util_pct} />
-      <BytesMeter
-        label={device.unified_memory ? 'memory (the host’s)' : 'memory'}
-        title="Device memory in use, by all processes"
-        used={device.memory_used_bytes}
-        total={device.memory_total_bytes}
-      />
+      {missing === null ? (
+        <>
+          <PercentMeter label="GPU busy" title={USE_TITLE} reading={device.util_pct} />
+          <BytesMeter
+            label={device.unified_memory ? 'memory (the host’s)' : 'memory'}
+            title="Device memory in use, by all processes"
+            used={device.memory_used_bytes}
+            total={device.memory_total_bytes}
+          />
+        </>
+      ) : (
+        <div className="gw-muted" title="Neither use nor memory can be told">
+          no figures: {missing}
+        </div>
+      )}
       {detail && (
         <div className="gw-card-who" title={detail}>
           {detail}
@@ -59,6 +68,7 @@ export function DeviceCard({ device, jobs, points }: IDeviceProps): React.JSX.El
 /** One GPU of many. */
 export function DeviceRow({ device, jobs, points }: IDeviceProps): React.JSX.Element {
   const { tone, chip, detail } = occupancy(device, jobs);
+  const missing = missingFigures(device);
   const title = [`${device.name} ${device.uuid}`, detail].filter(Boolean).join('\n');
   return (
     <li className={`gw-row gw-card-${tone}`} aria-label={deviceName(device)} title={title}>
@@ -67,19 +77,27 @@ export function DeviceRow({ device, jobs, points }: IDeviceProps): React.JSX.Ele
           <b>{device.index ?? '?'}</b>{' '}
           <span className="gw-uuid">{shortUuid(device.uuid).replace(/^GPU-/, '')}</span>
         </span>
-        <Sparkline points={points} />
+        {missing === null ? (
+          <Sparkline points={points} />
+        ) : (
+          <span className="gw-muted" title={`No figures: ${missing}`}>
+            n/a
+          </span>
+        )}
         <Chip tone={tone} text={chip} title={detail || chip} />
       </div>
-      <div className="gw-row-meters">
-        <PercentMeter label="kernel time" title={USE_TITLE} reading={device.util_pct} isCompact />
-        <BytesMeter
-          label="memory"
-          title="Device memory in use, by all processes"
-          used={device.memory_used_bytes}
-          total={device.memory_total_bytes}
-          isCompact
-        />
-      </div>
+      {missing === null && (
+        <div className="gw-row-meters">
+          <PercentMeter label="GPU busy" title={USE_TITLE} reading={device.util_pct} isCompact />
+          <BytesMeter
+            label="memory"
+            title="Device memory in use, by all processes"
+            used={device.memory_used_bytes}
+            total={device.memory_total_bytes}
+            isCompact
+          />
+        </div>
+      )}
     </li>
   );
 }

@@ -1,6 +1,6 @@
 import React from 'react';
 
-import { isCompact, sharedModel, shortModel } from '../model/devices';
+import { isCompact, missingFigures, sharedModel, shortModel } from '../model/devices';
 import { count, sentence } from '../model/format';
 import { noGpuHeadline } from '../model/gpus';
 import type { IHistory } from '../model/history';
@@ -26,7 +26,9 @@ export function DeviceSection({ sample, jobs, history }: IDeviceSectionProps): R
   return (
     <Section title={devices.length > 0 ? count(devices.length, 'GPU') : 'Devices'} aside={aside}>
       {devices.length === 0 ? <NoGpu nvml={nvml} /> : <NvmlNotice nvml={nvml} />}
-      {compact && <p className="gw-legend">kernel time · memory used</p>}
+      {compact && devices.some(device => missingFigures(device) === null) && (
+        <p className="gw-legend">GPU busy · memory used</p>
+      )}
       <ul className={compact ? 'gw-rows' : 'gw-cards'}>
         {devices.map(device => (
           <Device

@@ -23,7 +23,7 @@ export function JobItem({ job, now, isCancelling, onCancel }: IJobProps): React.
       aria-label={`${name} of ${job.owner}`}
     >
       <div className="gw-card-head">
-        <span className="gw-job-name gw-ellipsis" title={nameTitle(job)}>
+        <span className="gw-job-name" title={nameTitle(job)}>
           {name}
         </span>
         <Chip tone={tone(job)} text={isCancelling ? 'cancelling' : stateLabel(job)} />
@@ -61,7 +61,7 @@ function tone(job: JobView): Tone {
     case 'queued':
       return 'unknown';
     case 'ended':
-      return job.outcome === 'done' ? 'free' : 'bad';
+      return job.outcome === 'done' ? 'free' : job.outcome === 'cancelled' ? 'unknown' : 'bad';
     case 'stopping':
       return 'warn';
     default:

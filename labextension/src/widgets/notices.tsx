@@ -25,6 +25,11 @@ export function Notice({ tone, text, nextStep, onRetry }: INoticeProps): React.J
   );
 }
 
+/** How long nothing was heard, as a sentence behind another one; empty where that is not long. */
+export function noNews(ageS: number | null): string {
+  return ageS === null ? '' : ` No news for ${formatSpan(ageS)}.`;
+}
+
 interface ILinkNoticeProps {
   link: Link;
   /** Seconds since the figures were measured, where that is long ago. */
@@ -34,7 +39,7 @@ interface ILinkNoticeProps {
 
 /** How the page is connected, where that is worth a word. */
 export function LinkNotice({ link, ageS, onRetry }: ILinkNoticeProps): React.JSX.Element | null {
-  const age = ageS === null ? '' : ` The figures are ${formatSpan(ageS)} old.`;
+  const age = noNews(ageS);
   switch (link.kind) {
     case 'unreachable':
       return <Notice tone="bad" text={link.message + age} onRetry={onRetry} />;

@@ -1,10 +1,11 @@
 import React from 'react';
 
+import { sentence } from '../model/format';
 import type { JobView, Status } from '../model/protocol';
 import type { ILab } from '../tokens';
 import { DeviceSection } from './device-section';
 import { Header } from './header';
-import { LinkNotice, Notice } from './notices';
+import { LinkNotice, noNews, Notice } from './notices';
 import { QueueSection } from './queue-section';
 import { MismatchHelp, MissingHalfHelp } from './setup-help';
 
@@ -25,16 +26,18 @@ export function Panel({ lab, onCancel }: IPanelProps): React.JSX.Element {
   if (link.kind === 'mismatch') {
     return <MismatchHelp software={link.software} onRetry={() => lab.retry()} />;
   }
-  const isOld = status?.sample != null && lab.ageS() > OLD_S;
+  const isCut = failure !== null || link.kind === 'unreachable';
+  const isOld = status?.sample != null && (isCut || lab.ageS() > OLD_S);
+  const ageS = isOld ? lab.ageS() : null;
   return (
     <div className="gw-panel">
       {status && <Header controller={status.controller} />}
       <div role="status">
-        <LinkNotice link={link} ageS={isOld ? lab.ageS() : null} onRetry={() => lab.retry()} />
+        <LinkNotice link={link} ageS={failure ? null : ageS} onRetry={() => lab.retry()} />
         {failure && (
           <Notice
             tone="bad"
-            text={failure.message}
+            text={sentence(failure.message) + noNews(ageS)}
             nextStep={failure.next_step}
             onRetry={() => lab.retry()}
           />
@@ -44,7 +47,7 @@ export function Panel({ lab, onCancel }: IPanelProps): React.JSX.Element {
         ))}
       </div>
       {status && (
-        <div className={isOld || failure ? 'gw-old' : undefined}>
+        <div className={isOld ? 'gw-old' : undefined}>
           <Body lab={lab} status={status} onCancel={onCancel} />
         </div>
       )}

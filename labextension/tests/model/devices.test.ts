@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { isCompact, occupancy, sharedModel, shortModel, shortUuid } from '../../src/model/devices';
+import {
+  isCompact,
+  missingFigures,
+  occupancy,
+  sharedModel,
+  shortModel,
+  shortUuid
+} from '../../src/model/devices';
 import { device, job } from '../builders';
 
 const { uuid } = device();
@@ -77,4 +84,12 @@ test('many devices are rows, under the name of their model where they share it',
   assert.equal(sharedModel(four), 'NVIDIA A100-SXM4-80GB');
   assert.equal(sharedModel([...four, device({ name: 'other' })]), null);
   assert.equal(sharedModel([]), null);
+});
+
+test('figures that are all missing for one reason are said to be so once', () => {
+  const none = { value: null, reason: 'simulated' as const };
+  const some = { value: 1, reason: null };
+  assert.equal(missingFigures(device()), null);
+  assert.equal(missingFigures(device({ util_pct: none, memory_used_bytes: some })), null);
+  assert.equal(missingFigures(device({ util_pct: none, memory_used_bytes: none })), 'simulated');
 });

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+
 import pytest
 
-from tests.controller.running import Place, new_id
+from tests.controller.running import PATIENCE_S, Place, new_id
 from tests.frontends.cli.conftest import CommandLine
 from workbench.protocol.messages import LeaseEnding
 
@@ -122,6 +126,26 @@ async def test_without_a_controller_a_command_says_how_to_start_one(
     assert error["error"] == "NobodyListens"
     assert "workbench up" in error["next_step"]
     assert not workbench.place.socket.exists()
+
+
+@pytest.mark.parametrize("words", [["jobs", "--json"], ["doctor"]])
+async def test_a_reader_that_goes_away_ends_a_command_quietly(
+    place: Place, words: list[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "workbench.frontends.cli",
+        *words,
+        env=place.env,
+        stdout=writer,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writer)
+    _, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert (process.returncode, err) == (0, b"")
 
 
 async def test_a_lab_that_is_down_is_named_and_nothing_is_started(workbench: CommandLine) -> None:

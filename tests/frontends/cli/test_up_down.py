@@ -74,6 +74,19 @@ async def test_down_refuses_while_a_job_of_mine_runs_unless_forced(
     assert (await peer.job(job)).state == "running"
 
 
+async def test_up_names_a_directory_that_cannot_be_used(
+    place: Place, workbench: CommandLine
+) -> None:
+    state = place.root / "file"
+    state.touch()
+    place.env["XDG_STATE_HOME"] = str(state)
+    said = await workbench("up")
+    assert said.code == 1
+    assert f"{state}/gpu-workbench cannot be used as a private directory" in said.err
+    assert "python" not in said.err
+    assert not place.socket.exists()
+
+
 async def test_down_leaves_a_labs_controller_alone(place: Place, workbench: CommandLine) -> None:
     lab = place.root / "lab"
     place.socket = lab / "controller.sock"

@@ -5,7 +5,13 @@ from IPython.core.error import UsageError
 
 from workbench.core.errors import UserError
 from workbench.frontends.magics.magics import WorkbenchMagics
-from workbench.frontends.magics.options import OPTIONS, help_text, parse_options, split_line
+from workbench.frontends.magics.options import (
+    OPTIONS,
+    help_text,
+    parse_options,
+    refuse_leftover,
+    split_line,
+)
 
 MAGIC = WorkbenchMagics.gpu_schedule
 
@@ -39,7 +45,7 @@ def test_every_option_reaches_the_request() -> None:
         ("--gpus 99999999999999999999999", "--gpus 99999999999999999999999 is more than any host"),
         ("--memory 99999999999TiB", "more than any host"),
         ("--gpu-memory 99999999999TiB", "more than any host"),
-        (f"--memory {'9' * 400}", "more than any host"),
+        (f"--memory {'9' * 400}B", "more than any host"),
         (f"--time {'9' * 400}d", "more than 10 years"),
         ("--time soon", "soon"),
         ("--device cpu --gpus 1", "contradict"),
@@ -77,8 +83,35 @@ def test_options_end_where_the_code_begins(line: str, options: str, code: str) -
     assert split_line(line) == (options, code)
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("--frob", "there is no option --frob; `%gpu-schedule --help` lists them"),
+        ("--gpuz", "there is no option --gpuz; did you mean --gpus?"),
+        ("--name", "--name needs a value"),
+        ("--cpus=", "--cpus needs a value"),
+        ("x = 1", "unexpected 'x = 1' behind the options; code goes below the line"),
+    ],
+)
+def test_what_stands_behind_the_options_is_named_for_what_it_is(code: str, says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        refuse_leftover(code, is_cell=True)
+    assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize("code", ["", "f(x)", "-x", "--(-x)"])
+def test_code_on_the_line_is_no_leftover(code: str) -> None:
+    refuse_leftover(code, is_cell=False)
+
+
+def test_an_unknown_option_with_a_value_is_named_too() -> None:
+    with pytest.raises(UsageError, match="no option --timee; did you mean --time"):
+        parse_options(MAGIC, "--timee 5m")
+
+
 def test_help_and_tab_know_every_option() -> None:
     text = help_text(MAGIC)
+    assert text.lstrip().startswith("%gpu-schedule [")
     known = [one for action in MAGIC.parser._actions for one in action.option_strings]
     assert known == list(OPTIONS)
     assert all(option in text for option in OPTIONS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -91,6 +92,19 @@ class _Version(argparse.Action):
 
 
 def _run(verb: Verb, options: argparse.Namespace) -> int:
+    try:
+        code = _finished(verb, options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `workbench jobs | head`
+        # What is left in the buffer must not be tried again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _finished(verb: Verb, options: argparse.Namespace) -> int:
     from workbench.client import WorkbenchError
     from workbench.frontends.cli.failing import exit_code, report
 
@@ -99,8 +113,3 @@ def _run(verb: Verb, options: argparse.Namespace) -> int:
     except WorkbenchError as error:
         report(error, as_json=options.json)
         return exit_code(error)
-    except BrokenPipeError:  # `workbench jobs | head`
-        sys.stderr.close()
-        return 0
-    except KeyboardInterrupt:
-        return 130

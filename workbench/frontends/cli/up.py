@@ -8,6 +8,8 @@ from workbench.client import AgentClient, ControllerClient, UserError, controlle
 from workbench.client.controller import start_embedded
 from workbench.client.simulation import check_simulation
 from workbench.client.stopped import resume
+from workbench.frontends.cli.checks.places import directory_checks
+from workbench.frontends.cli.checks.verdict import Verdict
 from workbench.frontends.cli.printing import print_json, print_lines
 from workbench.protocol.messages import ControllerView, Status
 
@@ -25,9 +27,11 @@ async def run(options: argparse.Namespace) -> int:
     """Start what does not run yet, and say what runs.
 
     Raises:
-        UserError: Simulated GPUs are asked for and the running controller has none.
+        UserError: Simulated GPUs are asked for and the running controller has none, or a directory
+            cannot be used.
         PeerError: Something does not come up.
     """
+    _check_directories()
     if options.simulate is not None:
         check_simulation(options.simulate)
         await _start_simulated(options.simulate)
@@ -46,6 +50,13 @@ async def run(options: argparse.Namespace) -> int:
     else:
         print_lines([_said(view), "your agent runs"])
     return 0
+
+
+def _check_directories() -> None:
+    """Refuse here what would end controller or agent in the middle of their start."""
+    for check in directory_checks():
+        if check.verdict is Verdict.PROBLEM:
+            raise UserError(check.message, next_step=check.next_step)
 
 
 async def _start_simulated(simulation: str) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FrameType
 
 from workbench.client import Background, KernelSession, WorkbenchError
+from workbench.client.publish import Publisher
 from workbench.client.session import Happening, Over, Printed, Seen, Trouble
-from workbench.frontends.magics.publish import Publisher
 from workbench.frontends.magics.status_line import StatusLine, running_text, waiting_text
 from workbench.protocol.job_files import LEASE
 from workbench.protocol.messages import JobView, LeaseEnding
@@ -67,6 +67,7 @@ class Following:
         Raises:
             KeyboardInterrupt: A second ■: the job goes on, and whoever called must end it.
         """
+        self._line.show("queued")  # Now, so that it is above whatever the cell shows.
         self._background.start(self._pump())
         with self._interrupts_into_feed():
             while True:

@@ -30,6 +30,7 @@ def pack_what_can_go(
     others: Iterable[str],
     *,
     limit_bytes: int,
+    attributes: Iterable[str] = (),
 ) -> Sent:
     """Pack what a cell names, and of the other names those that can cross.
 
@@ -38,6 +39,7 @@ def pack_what_can_go(
         named: Names that stand in the cell; all of them have to cross.
         others: Names that it might read in a way that cannot be seen.
         limit_bytes: The most that may cross.
+        attributes: What the cell calls things of modules.
 
     Raises:
         CannotCross: One of `named` cannot cross, or all of them are too large.
@@ -47,7 +49,9 @@ def pack_what_can_go(
     left_out: dict[str, str] = {}
     while True:
         try:
-            crossing = pack(namespace, [*needed, *left], limit_bytes=limit_bytes)
+            crossing = pack(
+                namespace, [*needed, *left], limit_bytes=limit_bytes, attributes=attributes
+            )
         except CannotCross as error:
             # A name that is in neither list is read by a function that is.
             culprits = (

@@ -16,6 +16,7 @@ from workbench.frontends.magics import tables
 from workbench.frontends.magics.options import (
     help_text,
     parse_options,
+    refuse_leftover,
     schedule_arguments,
     split_line,
 )
@@ -81,10 +82,9 @@ class WorkbenchMagics(Magics):
         if {"--help", "-h"} & set(line.split()):
             return tables.Shown(help_text(self.gpu_schedule))
         spelt, code = split_line(line)
+        refuse_leftover(code, is_cell=cell is not None)
         if cell is None:
             _check_line_form(code)
-        elif code:
-            raise UsageError(f"unexpected {code!r} behind the options; code goes below the line")
         options = parse_options(self.gpu_schedule, spelt)
         body = code if cell is None else cell
         whole, head = whole_cell(self.shell, line, body)
@@ -103,18 +103,18 @@ class WorkbenchMagics(Magics):
     @line_magic("gpu-status")
     @plain_errors
     def gpu_status(self, line: str) -> Any:
-        """Show the lab: devices, whose they are, and the queue."""
-        _no_arguments("%gpu-status", line)
+        """Show the lab: devices, whose they are, and the queue; `--all` with all ended jobs."""
+        whole = _wants_all("%gpu-status", line)
         scheduling = self.scheduling
-        return tables.lab(scheduling.background.run(scheduling.status()))
+        return tables.lab(scheduling.background.run(scheduling.status()), whole=whole)
 
     @line_magic("gpu-jobs")
     @plain_errors
     def gpu_jobs(self, line: str) -> Any:
-        """List jobs: running, waiting and lately ended ones."""
-        _no_arguments("%gpu-jobs", line)
+        """List jobs: running, waiting, and the last five that ended; `--all` for more."""
+        whole = _wants_all("%gpu-jobs", line)
         scheduling = self.scheduling
-        return tables.jobs(scheduling.background.run(scheduling.status()))
+        return tables.jobs(scheduling.background.run(scheduling.status()), whole=whole)
 
     @line_magic("gpu-cancel")
     @plain_errors
@@ -175,9 +175,10 @@ def _check_line_form(code: str) -> None:
         raise UsageError("%gpu-schedule needs code: `y = %gpu-schedule f(x)`, or `%%` above a cell")
 
 
-def _no_arguments(magic: str, line: str) -> None:
-    if line.strip():
-        raise UsageError(f"{magic} takes no arguments, got {line.strip()!r}")
+def _wants_all(magic: str, line: str) -> bool:
+    if line.strip() not in {"", "--all"}:
+        raise UsageError(f"{magic} takes --all or nothing, got {line.strip()!r}")
+    return bool(line.strip())
 
 
 def _one_id(magic: str, line: str) -> str:

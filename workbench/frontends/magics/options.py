@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import shlex
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ _OPTION: Final = re.compile(
 
 _NEGATIVE: Final = re.compile(r"-[\d.]")
 _TAKES_VALUE: Final = re.compile(r"--(?!detach$|dry-run$)[\w-]+")
+
+_UNKNOWN: Final = re.compile(r"unrecognized arguments: (--[\w-]+)")
+"""As argparse says it."""
+_LOOKS_LIKE_OPTION: Final = re.compile(r"--[a-z][\w-]*")
 
 _ARGUMENTS: Final = (
     argument("--priority", choices=PRIORITIES, default="normal", help="class in the queue"),
@@ -98,7 +103,12 @@ def parse_options(magic: Any, line: str) -> Options:
         UsageError: An option is unknown or misspelt.
         UserError: A value breaks a rule; the message names value, rule and next step.
     """
-    given = read_arguments(magic, line)
+    try:
+        given = read_arguments(magic, line)
+    except UsageError as error:
+        if unknown := _UNKNOWN.search(str(error)):
+            _check_known(unknown[1])
+        raise
     _check(given)
     return Options(
         priority=given.priority,
@@ -180,6 +190,34 @@ def split_line(line: str) -> tuple[str, str]:
     return line[:position].strip(), line[position:].strip()
 
 
+def refuse_leftover(code: str, *, is_cell: bool) -> None:
+    """Refuse what stands behind the options where it is no code.
+
+    Args:
+        code: What `split_line` took for code.
+        is_cell: Whether the code stands below the line, so that there is none on it.
+
+    Raises:
+        UsageError: It is an option that nobody knows, or one without its value, or no option.
+    """
+    word = code.split(maxsplit=1)[0].partition("=")[0] if code else ""
+    if _LOOKS_LIKE_OPTION.fullmatch(word):
+        _check_known(word)
+        raise UsageError(f"{word} needs a value; `%gpu-schedule --help` says which")
+    if is_cell and code:
+        raise UsageError(f"unexpected {code!r} behind the options; code goes below the line")
+
+
+def _check_known(word: str) -> None:
+    """Refuse an option that nobody knows; a beginning that only one option has is known."""
+    if any(option.startswith(word) for option in OPTIONS):
+        return
+    close = difflib.get_close_matches(word, OPTIONS, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    raise UsageError(f"there is no option {word}; {meant}`%gpu-schedule --help` lists them")
+
+
 def help_text(magic: Any) -> str:
     """Return what `%%gpu-schedule --help` prints."""
-    return str(magic.parser.format_help())
+    # IPython writes the usage as a literal block of reStructuredText.
+    return str(magic.parser.format_help()).removeprefix("::").strip("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import linecache
 import os
 import shutil
 import sys
@@ -15,15 +16,15 @@ import msgspec
 
 from workbench.advice import Advice, advise
 from workbench.advice.looks import module_of
-from workbench.boundary import BrokenTransfer, Crossing
+from workbench.boundary import BrokenTransfer, Crossing, attributes_in
 from workbench.client import Background, Job, JobFailed, KernelSession, Staged, jobs_directory
 from workbench.client.job import bind
+from workbench.client.publish import NotReturned, Publisher
 from workbench.frontends.magics.detached import Detached
 from workbench.frontends.magics.following import Following
 from workbench.frontends.magics.groups import show_as_rendered
 from workbench.frontends.magics.left_out import Sent, explained, notes, pack_what_can_go
 from workbench.frontends.magics.options import Options
-from workbench.frontends.magics.publish import NotReturned, Publisher
 from workbench.frontends.magics.status_line import StatusLine, units_text
 from workbench.graphs.cell import FUTURES, Cell, parse_cell
 from workbench.graphs.errors import CellRefused
@@ -35,6 +36,9 @@ from workbench.protocol.messages import PROTOCOL, JobView, LeaseEnding, RequestS
 
 RESERVE_BYTES: Final = 512 * 2**20
 """Disk and memory that no input may take: a full disk would stop every job."""
+
+HISTORY: Final = frozenset({"hist", "history", "recall", "rep", "rerun"})
+"""Magics on earlier cells, of which a cell's home knows none."""
 
 SHELL_NAMES: Final = frozenset(
     {"In", "Out", "exit", "quit", "get_ipython", "open", "_ih", "_oh", "_dh"}
@@ -52,6 +56,7 @@ class Prepared:
     advice: Advice
     request: RequestSpec
     memory_free_bytes: float | None
+    gpus_here: int | None
 
 
 class Scheduling:
@@ -76,13 +81,19 @@ class Scheduling:
             UserError: The cell does what a scheduled cell cannot do.
             PeerError: Controller or agent cannot be reached.
         """
-        cell = parse_cell(
-            body,
-            transform=self.shell.transform_cell,
-            first_line=head.count("\n") + 1,
-            filename=filename,
-            future_flags=self.shell.compile.flags & FUTURES,
-        )
+        try:
+            cell = parse_cell(
+                body,
+                transform=self.shell.transform_cell,
+                first_line=head.count("\n") + 1,
+                filename=filename,
+                future_flags=self.shell.compile.flags & FUTURES,
+            )
+        except SyntaxError as error:
+            # Of `return` outside a function and the like the compiler has no text.
+            lines = (head + body).splitlines()
+            error.text = error.text or (lines[error.lineno - 1] if error.lineno else None)
+            raise
         refuse_own_magics(cell)
         status = self.background.run(self.session.prepare())
         plan = make_plan(
@@ -98,6 +109,7 @@ class Scheduling:
             advice=advice,
             request=request,
             memory_free_bytes=free,
+            gpus_here=len(status.sample.devices) if status.sample else None,
         )
 
     async def status(self) -> Status:
@@ -116,6 +128,7 @@ class Scheduling:
             sorted(name for name in cell.names.reads if name in self.shell.user_ns),
             self._other_names() if cell.names.opaque else [],
             limit_bytes=room_bytes(prepared.memory_free_bytes),
+            attributes=attributes_in(cell.tree),
         )
         _tell(notes(sent.left_out, cell.names.opaque or ""))
         _tell(sent.crossing.notes)
@@ -161,6 +174,7 @@ class Scheduling:
             session=self.session,
             background=self.background,
             namespace=self.shell.user_ns,
+            shell=self.shell,
             crossing=crossing,
             on_bound=self.detached.bound,
             on_error=functools.partial(show_as_rendered, self.shell),
@@ -192,10 +206,9 @@ class Scheduling:
             line.end("interrupted, and not waited for")
             raise
         self.shell.compile.flags |= prepared.cell.future_flags
+        know_source(self.shell, prepared)
         try:
-            return self._bind(
-                job, publisher, sent.left_out, was_interrupted=following.was_interrupted
-            )
+            return self._bind(job, publisher, sent, was_interrupted=following.was_interrupted)
         finally:
             line.end(last_words(ending, following.view))
             publisher.flush()
@@ -204,7 +217,7 @@ class Scheduling:
         self,
         job: Job,
         publisher: Publisher,
-        left_out: Mapping[str, str],
+        sent: Sent,
         *,
         was_interrupted: bool,
     ) -> Any:
@@ -219,10 +232,12 @@ class Scheduling:
         except BrokenTransfer as broken:
             raise _kept(broken, job) from broken
         job.drop_data()
-        _tell(sentences)
+        _tell(one for one in sentences if one not in sent.crossing.notes)
         value = self.shell.user_ns.pop(LAST_VALUE, None)
+        if (failure := job.failure(changes)) is not None:
+            raise failure
         if changes.error is not None:
-            error = explained(changes.error, left_out).as_exception()
+            error = explained(changes.error, sent.left_out).as_exception()
             show_as_rendered(self.shell, error)
             raise error
         if (reason := changes.not_returned.get(LAST_VALUE)) is not None:
@@ -245,6 +260,16 @@ class Scheduling:
 
 
 _MISSING: Final = object()
+
+
+def know_source(shell: Any, prepared: Prepared) -> None:
+    """Have tracebacks through what the cell defined show its lines, as those of any cell."""
+    cell = prepared.cell
+    shell.compile._filename_map[cell.filename] = running_number(shell)  # noqa: SLF001  (no other way)
+    above = prepared.head.splitlines(keepends=True)
+    above += ["\n"] * (cell.first_line - 1 - len(above))
+    lines = above + cell.raw.splitlines(keepends=True)
+    linecache.cache[cell.filename] = (len(cell.raw), None, lines, cell.filename)
 
 
 def running_number(shell: Any) -> int:
@@ -327,7 +352,7 @@ def last_words(ending: LeaseEnding, view: JobView | None) -> str:
 
 
 def refuse_own_magics(cell: Cell) -> None:
-    """Refuse `%gpu-jobs` and the like in a cell: its home is no notebook and schedules nothing.
+    """Refuse `%gpu-jobs`, `%hist` and the like in a cell: its home is no notebook.
 
     Raises:
         CellRefused: Names the line and the magic.
@@ -337,7 +362,7 @@ def refuse_own_magics(cell: Cell) -> None:
         if call is None or call[0] not in {"run_line_magic", "run_cell_magic"} or not call[1]:
             continue
         magic = call[1][0].lstrip("%")
-        if magic.startswith("gpu-"):
+        if magic.startswith("gpu-") or magic in HISTORY:
             raise CellRefused(
                 f"line {getattr(node, 'lineno', '?')}: %{magic} works in the notebook, not inside "
                 "a scheduled cell",

@@ -79,7 +79,7 @@ def waiting_text(view: JobView) -> str:
 
 def running_text(view: JobView, done: int, total: int) -> str:
     """Return where a running job runs and how far it is."""
-    progress = f", {done} of {total} done" if total > 1 else ""
+    progress = f", {done} of {total} steps done" if total > 1 else ""
     return f"running on {units_text(view)}{progress}"
 
 

@@ -25,6 +25,8 @@ CELL: Final = (
 )
 _UNBROKEN_CHARACTERS: Final = 24
 """A shorter cell stays on one line; in a narrow window the long ones give way."""
+_ENDED_SHOWN: Final = 5
+"""Of ended jobs, where nobody asks for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,34 +69,50 @@ def _style(cell: str) -> str:
     return f"{CELL};white-space:nowrap" if len(cell) <= _UNBROKEN_CHARACTERS else CELL
 
 
-def jobs(status: Status) -> Shown:
-    """Show running, waiting and lately ended jobs."""
-    views = [*status.jobs, *status.ended]
+def jobs(status: Status, *, whole: bool = False) -> Shown:
+    """Show running, waiting and lately ended jobs.
+
+    Args:
+        status: The lab.
+        whole: Show each ended job that the controller tells of, not the last few.
+    """
+    ended = status.ended if whole else status.ended[:_ENDED_SHOWN]
+    views = [*status.jobs, *ended]
     if not views:
         return sentence("no jobs")
-    return columns(
+    table = columns(
         ["job", "owner", "what", "class", "state", "units", "since", "why"],
         [_job_row(view) for view in views],
     )
+    left = len(status.ended) - len(ended)
+    if not left:
+        return table
+    more = sentence(f"{left} more that ended before: %gpu-jobs --all")
+    return Shown(f"{table.text}\n{more.text}", f"{table.markup}{more.markup}")
 
 
 def _job_row(view: JobView) -> list[str]:
     since = view.ended_unix_s or view.started_unix_s or view.submitted_unix_s
-    gpus = f"{len(view.gpus) or view.request.gpus} GPU, " if view.gpus or view.request.gpus else ""
+    gpus = len(view.gpus) or view.request.gpus
     return [
         view.id[:8],
         view.owner,
         view.name or "—",
         view.priority,
         view.outcome or view.state,
-        f"{gpus}{view.cores} core{'' if view.cores == 1 else 's'}",
+        (f"{count(gpus, 'GPU')}, " if gpus else "") + count(view.cores, "core"),
         format_seconds(round(max(0.0, time.time() - since))),
         view.reason,
     ]
 
 
-def lab(status: Status) -> Shown:
-    """Show the devices and the queue."""
+def count(number: int, unit: str) -> str:
+    """Return `1 core`, `2 cores`."""
+    return f"{number} {unit}{'' if number == 1 else 's'}"
+
+
+def lab(status: Status, *, whole: bool = False) -> Shown:
+    """Show the devices and the queue; `whole` as for `jobs`."""
     from workbench.frontends.magics.devices_table import absence_text, device_rows
 
     absence = absence_text(status)
@@ -102,7 +120,7 @@ def lab(status: Status) -> Shown:
         *map(sentence, status.notices),
         columns(["device", "use", "memory", "whose"], device_rows(status)),
         *([sentence(absence)] if absence else []),
-        jobs(status),
+        jobs(status, whole=whole),
     ]
     return Shown("\n\n".join(one.text for one in every), "".join(one.markup for one in every))
 
@@ -111,7 +129,12 @@ def dry_run(prepared: Prepared) -> Shown:
     """Show plan, advice and request of a cell that was not run."""
     request = prepared.request
     memory = f", {format_bytes(request.memory_bytes)} host memory" if request.memory_bytes else ""
-    asked = f"would ask for {request.gpus} GPUs and {request.cores} cores{memory}; nothing was run"
+    gpus = f"{count(request.gpus, 'GPU')} and " if request.gpus else ""
+    asked = f"would ask for {gpus}{count(request.cores, 'core')}{memory}; nothing was run"
+    here = prepared.gpus_here
+    if here is not None and request.gpus > here:
+        has = count(here, "GPU") if here else "no GPU"
+        asked += f". It can never run here: this host has {has}"
     advised = advice(prepared.advice)
     text = f"{plan_text(prepared.plan)}\n{advised.text}\n{asked}"
     return Shown(text, f"{plan_html(prepared.plan)}{advised.markup}{sentence(asked).markup}")

@@ -26,13 +26,12 @@ CGROUP: Final = Path("/sys/fs/cgroup")
 
 def place_checks() -> list[Check]:
     """Look at sockets, state, job directories and process groups."""
-    return [
-        _sockets(),
-        _directory("state", state_directory),
-        _directory("jobs", jobs_directory),
-        _cgroup(),
-        _scope(),
-    ]
+    return [_sockets(), *directory_checks(), _cgroup(), _scope()]
+
+
+def directory_checks() -> list[Check]:
+    """Look at the directories that controller and agent write to."""
+    return [_directory("state", state_directory), _directory("jobs", jobs_directory)]
 
 
 def _sockets() -> Check:

@@ -37,7 +37,7 @@ class Publisher:
     """Replays lines of output.jsonl in order, each once.
 
     Args:
-        shell: The kernel's shell.
+        shell: The kernel's shell; None outside IPython, where a display is its text.
         log: The job's output.jsonl, named where text is cut off.
     """
 
@@ -53,6 +53,8 @@ class Publisher:
         match line["kind"]:
             case "stream":
                 self._stream(line["name"], line["text"])
+            case "display" if self._shell is None:
+                sys.stdout.write(f"{line['data'].get('text/plain', '')}\n")
             case "display":
                 self._shell.display_pub.publish(
                     data=line["data"],
@@ -60,7 +62,7 @@ class Publisher:
                     transient=line.get("transient") or {},
                     update=bool(line.get("update")),
                 )
-            case "clear":
+            case "clear" if self._shell is not None:
                 self._shell.display_pub.clear_output(wait=bool(line.get("wait")))
             case "result":
                 self.result = line
