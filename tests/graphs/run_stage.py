@@ -6,6 +6,7 @@ a JSON object a line. Each case runs twice: in order in one namespace, and as a 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
@@ -116,8 +117,14 @@ def _work(case: dict[str, Any], files: RunFiles, name: str) -> None:
     compute = run_remote.compute
 
     def compute_or_die(*arguments: Any) -> run_remote.Outcome:
-        if files.running(name).read_text() in case.get("kill", ()):
+        attempt = files.running(name).read_text()
+        if attempt in case.get("kill", ()):
             os.kill(os.getpid(), signal.SIGKILL)
+        part = attempt.rpartition("-")[0]
+        if part in case.get("kill_once", ()):
+            with contextlib.suppress(FileExistsError):
+                (files.directory / f"killed-{part}").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
         return compute(*arguments)
 
     run_remote.compute = compute_or_die
