@@ -83,3 +83,20 @@ queue.put("x" * 1_000_000)
     ran = await lab.run(source, path=str(path))
     assert ran.ending.outcome == "done", ran.error()
     assert path.stat().st_size == 1_000_000
+
+
+async def test_a_thread_that_fails_after_the_cell_is_heard_by_the_cells_own_hook(lab: Lab) -> None:
+    source = """
+import threading
+def fail(go):
+    go.wait()
+    raise ValueError("too late")
+threading.excepthook = lambda failure: print("heard:", failure.exc_value)
+go = threading.Event()
+threading._register_atexit(go.set)
+threading.Thread(target=fail, args=(go,)).start()
+del go
+"""
+    ran = await lab.run(source)
+    assert ran.ending.outcome == "done", ran.error()
+    assert (ran.text(), ran.text("stderr")) == ("heard: too late\n", "")

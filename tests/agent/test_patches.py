@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.agent.lab import Lab
+from workbench.protocol.job_files import FAULT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,6 +20,7 @@ PATCHES = [
     "import traceback; traceback.format_exception = traceback.format_exc = None",
     "import atexit, gc, threading; atexit._run_exitfuncs = gc.get_objects = None",
     "import builtins; builtins.open = builtins.sorted = None",
+    "import threading; threading.Thread = None",
 ]
 
 
@@ -72,6 +74,6 @@ async def test_a_fault_of_ours_is_one_sentence_and_its_traceback_a_file(lab: Lab
     assert ran.text("stderr") == ""
     assert ran.ending.detail.startswith("a fault of Workbench's own")
     assert "'NoneType' object is not callable" in ran.ending.detail
-    fault = ran.directory / "fault.txt"
+    fault = ran.directory / FAULT
     assert str(fault) in ran.ending.detail
     assert "Traceback" in fault.read_text()

@@ -107,6 +107,18 @@ def test_own_code_that_never_ends_is_named(notebook: Notebook) -> None:
         pack(notebook.world.names, ["x"])
 
 
+def test_a_limit_that_python_itself_sets_is_named(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.boundary.deep._HAS_FIXED_LIMIT", True)
+    notebook.start(
+        "class C:\n    def __reduce_ex__(self, p): return self.__reduce_ex__(p)\nx = [C()]"
+    )
+    message = r"maximum recursion .*: Python 3\.\d+ pickles only some thousand levels deep"
+    with notebook.world.active(), pytest.raises(CannotCross, match=message):
+        pack(notebook.world.names, ["x"])
+
+
 def test_an_interrupt_waits_until_the_limit_is_as_it_was(notebook: Notebook) -> None:
     notebook.start(f"{NODES}x = add_layers(Node, {DEPTH})")
     limit = sys.getrecursionlimit()

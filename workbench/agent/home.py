@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import functools
 import gc
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import _exit, getpid, strerror
 from pathlib import Path
 from time import time
@@ -163,9 +163,9 @@ def _run_cell(scene: Scene, report: Callable[..., None]) -> None:
         ending = _ending(error, is_stopped=scene.interrupts.is_stopped)
         if arrival is not None:
             ending = _pack_back(scene, arrival, before, shown) or ending
+        limit = ExitLimit(partial(_exit, 0))
     report(**ending)
     # After the result is safe: the user's own code runs once more, and may be interrupted.
-    limit = ExitLimit(functools.partial(_exit, 0))
     with contextlib.suppress(KeyboardInterrupt):
         scene.interrupts.let_through()
         leftovers.run_exit_functions()
@@ -268,9 +268,9 @@ def _steps(scene: Scene, cell: Cell) -> Iterator[int]:
             files=RunFiles(scene.directory),
             crews=scene.crews,
             pool=scene.pool,
-            uses_gpu=functools.partial(_uses_gpu, scene, cell),
+            uses_gpu=partial(_uses_gpu, scene, cell),
         ),
-        committed=functools.partial(_finish, scene.shell, cell),
+        committed=partial(_finish, scene.shell, cell),
         say=scene.shell.append,
     )
     return run.steps()

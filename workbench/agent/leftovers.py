@@ -44,19 +44,17 @@ class Leftovers:
         # The zygote's own go; what is there at the end is the cell's. No public way does that.
         atexit._clear()  # noqa: SLF001
         self._threads = frozenset(threading.enumerate())
-        self._give_up_at: float | None = None
-        self._is_said = False
 
     def wait(self) -> None:
         """Wait for threads and processes that the cell started and that are no daemons."""
         if not self._left():
             return
-        self._give_up_at = monotonic() + WAIT_LIMIT_S
+        began = monotonic()
         _in_background(_end_threads)
-        self._join(self._left_threads)
+        is_said = self._join(self._left_threads, began)
         if self._left_processes():
             _in_background(_end_processes)
-            self._join(self._left_processes)
+            self._join(self._left_processes, began, is_said=is_said)
 
     @staticmethod
     def run_exit_functions() -> None:
@@ -80,14 +78,17 @@ class Leftovers:
         if left:
             _say(f"the cell has ended, and so has what it left running: {_named(left)}")
 
-    def _join(self, find: Callable[[], Sequence[Any]]) -> None:
-        assert self._give_up_at is not None
-        while (left := find()) and monotonic() < self._give_up_at:
-            if not self._is_said and monotonic() > self._give_up_at - WAIT_LIMIT_S + SAY_AFTER_S:
-                self._is_said = True
+    def _join(
+        self, find: Callable[[], Sequence[Any]], began: float, *, is_said: bool = False
+    ) -> bool:
+        """Wait for what `find` returns; whether it has been said by then who is waited for."""
+        while (left := find()) and monotonic() < began + WAIT_LIMIT_S:
+            if not is_said and monotonic() > began + SAY_AFTER_S:
+                is_said = True
                 names = _named([one.name for one in self._left()])
                 _say(f"the cell has started {names}, which it now waits for, {_UP_TO}")
             left[0].join(_PAUSE_S)
+        return is_said
 
     def _left(self) -> Sequence[Any]:
         return [*self._left_threads(), *self._left_processes()]

@@ -18,7 +18,9 @@ _MODULES: Final = (
     "posixpath", "random", "re", "signal", "stat", "struct", "threading", "time", "tokenize",
     "traceback", "types", "weakref",
 )  # fmt: skip
-_THE_CELLS_OWN: Final = frozenset({("os", "environ"), ("linecache", "cache")})
+_THE_CELLS_OWN: Final = frozenset(
+    {("os", "environ"), ("linecache", "cache"), ("threading", "excepthook")}
+)
 _ABSENT: Final = object()
 
 

@@ -34,7 +34,15 @@ from workbench.agent.process import (
 )
 from workbench.agent.tree import Ending, Tree
 from workbench.agent.wakeup import Wakeup
-from workbench.protocol.job_files import ENDED, SHIM, STOP, create_json, read_json, write_json
+from workbench.protocol.job_files import (
+    ENDED,
+    FAULT,
+    SHIM,
+    STOP,
+    create_json,
+    read_json,
+    write_json,
+)
 
 
 class JobCode(Protocol):
@@ -50,8 +58,6 @@ class JobCode(Protocol):
 CHUNK_BYTES: Final = 2**16
 BUG_CODE: Final = 70
 """What a home exits with that failed by itself. Source: EX_SOFTWARE, sysexits.h(3head)."""
-FAULT: Final = "fault.txt"
-"""In the job's directory: the traceback of a home that failed by itself."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 _RETRIES_S: Final = (0.0, 0.1, 0.3, 1.0, 3.0)
 

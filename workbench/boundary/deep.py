@@ -2,6 +2,9 @@
 
 The pickler calls itself for each level. A linked list of 100,000 nodes takes it 200,000 calls and
 50 MB of stack; only what is touched of a stack takes memory. The unpickler does not call itself.
+
+From Python 3.12 on the pickler's calls have a limit of their own, which is built in and which no
+setting raises: 1,500 in 3.12.1, 10,000 in 3.13. What is nested more deeply is refused there.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any, Final
 
 _STACKS_BYTES: Final = (4 << 30, 2 << 30, 1 << 30)
 _BYTES_PER_RECURSION: Final = 8 << 10  # As Python has by default: no code needs more.
+_HAS_FIXED_LIMIT: Final = sys.version_info >= (3, 12)
 _FIT_ANY_STACK: Final = 10_000  # Recursions; where the user allows more, the stack may end first.
 
 
@@ -32,13 +36,26 @@ def dump(pickler: pickle.Pickler, thing: Any) -> None:
 
 
 def dump_deeply(pickler: pickle.Pickler, *things: Any) -> None:
-    """Has a pickler write things one after another, on a deep stack."""
+    """Has a pickler write things one after another, on a deep stack.
+
+    Raises:
+        RecursionError: They are nested more deeply than that stack or Python itself allows.
+    """
 
     def work() -> None:
         for one in things:
             pickle.Pickler.dump(pickler, one)
 
-    _on_a_deep_stack(work)
+    try:
+        _on_a_deep_stack(work)
+    except RecursionError as error:
+        if not _HAS_FIXED_LIMIT:
+            raise
+        python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+        raise RecursionError(
+            f"{error}: {python} pickles only some thousand levels deep, "
+            "whatever its recursion limit"
+        ) from error
 
 
 def _on_a_deep_stack(work: Callable[[], None]) -> None:

@@ -32,7 +32,7 @@ def reduce_exception(error: BaseException) -> Any:
 def recipe_of(error: BaseException) -> tuple[Any, Any]:
     """Returns what makes an exception of the same type, and out of what."""
     cls = type(error)
-    if not has_own_layout(cls):
+    if not has_foreign_layout(cls):
         parts = (error.message, error.exceptions) if isinstance(error, BaseExceptionGroup) else ()
         return make_exception, (cls, parts)
     reduced: Any = error.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
@@ -40,7 +40,7 @@ def recipe_of(error: BaseException) -> tuple[Any, Any]:
     return make, args
 
 
-def has_own_layout(cls: type) -> bool:
+def has_foreign_layout(cls: type) -> bool:
     """Returns whether an extension's C code lays it out, so that only the type can make one."""
     return core_type(cls).__module__ != "builtins"
 
@@ -78,7 +78,7 @@ def set_exception(error: BaseException, state: State) -> None:
 
 def _fields(cls: type) -> dict[str, Any]:
     """Returns what reads and sets what a built-in type keeps beside `args`, such as `errno`."""
-    bases = () if has_own_layout(cls) else core_type(cls).__mro__
+    bases = () if has_foreign_layout(cls) else core_type(cls).__mro__
     return {
         name: field
         for base in bases

@@ -9,7 +9,7 @@ from workbench.boundary.cell_error import describe
 from workbench.boundary.errors import RemoteError
 from workbench.boundary.exceptions import (
     State,
-    has_own_layout,
+    has_foreign_layout,
     make_exception,
     recipe_of,
     set_exception,
@@ -112,7 +112,7 @@ class Paring:
         cls = type(error)
         if why := self._why_not(cls):
             return why
-        return self._why_not(recipe_of(error)) if has_own_layout(cls) else ""
+        return self._why_not(recipe_of(error)) if has_foreign_layout(cls) else ""
 
     def _annotated(self, own: dict[str, Any], note: str) -> dict[str, Any]:
         self.notes.append(note)

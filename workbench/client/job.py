@@ -15,6 +15,7 @@ from workbench.client.publish import NotReturned, Publisher
 from workbench.client.session import KernelSession, Over, find_job, parse_lines
 from workbench.client.stopped import resume
 from workbench.core.errors import UserError, WorkbenchError
+from workbench.protocol.endings import ending_from
 from workbench.protocol.job_files import (
     BUFFERS,
     ENDED,
@@ -60,6 +61,8 @@ def _without_own_frames(method: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return method(*arguments, **options)
         except (WorkbenchError, TimeoutError, KeyboardInterrupt) as error:
+            if hasattr(error, "_render_traceback_"):  # It is the job's own, or was here before.
+                raise
             sentence = f"{type(error).__name__}: {error}"
             error._render_traceback_ = lambda: [sentence]  # type: ignore[union-attr]
             raise error from None
@@ -215,9 +218,7 @@ class Job:
 
     def _ending(self) -> LeaseEnding | None:
         record = read_json(self.directory / ENDED)
-        if record is None:
-            return None
-        return LeaseEnding(outcome=record["outcome"], detail=record.get("detail", ""))
+        return None if record is None else ending_from(record)
 
     async def _abandoned(self) -> None:
         await self._session.cancel(self.id, "interrupted by its owner")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final
 
@@ -21,9 +21,13 @@ _TRAVELS: Final = ("os.environ", "pandas.options", "sys.path", "warnings.filters
 _PYPLOT: Final = "matplotlib.pyplot"
 _SETTINGS: Final = "matplotlib.rcParams"
 _SETTERS: Final = frozenset(
-    {f"{_SETTINGS}.update", f"{_PYPLOT}.rcParams.update", f"{_PYPLOT}.style.use"}
+    {
+        f"{_SETTINGS}.update",
+        f"{_PYPLOT}.rcParams.update",
+        f"{_PYPLOT}.style.use",
+        "matplotlib.style.use",
+    }
     | {f"{where}.{name}" for where in ("matplotlib", _PYPLOT) for name in ("rc", "rcdefaults")}
-    | {"matplotlib.style.use"}
 )
 _CLOSES: Final = frozenset({f"{_PYPLOT}.{name}" for name in ("close", "show")})
 _DRAWS: Final = frozenset(
@@ -212,9 +216,8 @@ def _sentence(node: ast.expr, path: str) -> str | None:
     return None if travels else f"`{ast.unparse(node)}`"
 
 
-def _matplotlib(calls: Iterable[_Call]) -> Iterator[tuple[int, str]]:
+def _matplotlib(calls: Sequence[_Call]) -> Iterator[tuple[int, str]]:
     """Yield the settings that are made by calls, and the first figure that is left open."""
-    calls = list(calls)
     closed = max((node.end_lineno or 0 for node, path in calls if path in _CLOSES), default=0)
     for node, path in sorted(calls, key=lambda one: one[0].lineno):
         if path in _SETTERS:

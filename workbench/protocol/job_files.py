@@ -9,6 +9,7 @@
     output.jsonl    home and shim, appending      one JSON object a line, see below
     result.pickle   the home, atomically          what the cell bound and changed
     ended.json      the shim, atomically          how the job ended
+    fault.txt       the home, at its fault        traceback of a home that failed by itself
     dask/           shim, home and workers        where they meet, see `graphs/run_files.py`
 
 Lines of output.jsonl, by `kind`:
@@ -39,6 +40,7 @@ STOP: Final = "stop.json"
 OUTPUT: Final = "output.jsonl"
 RESULT: Final = "result.pickle"
 ENDED: Final = "ended.json"
+FAULT: Final = "fault.txt"
 
 LAST_VALUE: Final = "_gpu_schedule_result"
 """The home binds the last expression's value to this name (unless it is None), so that it comes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -81,8 +80,7 @@ class Channel:
     async def close(self) -> None:
         """Close the connection; nothing is reported as lost."""
         self._reading.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._reading
+        await asyncio.wait([self._reading])
         self._fail(ConnectionLost("the connection was closed here"))
         await self._connection.close()
 
@@ -97,6 +95,9 @@ class Channel:
         except ConnectionLost as error:
             self._fail(error)
             self._on_lost(error)
+        except Exception as error:
+            self._fail(ConnectionLost(f"a push could not be taken: {error!r}"))
+            raise
 
     def _fail(self, error: ConnectionLost) -> None:
         self._lost = error
