@@ -19,7 +19,7 @@ LABEXTENSION := $(shell find labextension \( -name node_modules -o -path labexte
 
 export PATH := $(VENV)/bin:$(PATH)
 
-.PHONY: help install lab test check format bench-cell bench-start dist lock clean
+.PHONY: help install lab test check format bench-cell bench-start bench-policy bench-core dist lock clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,12 @@ bench-cell: install ## time a scheduled cell against hand-written Dask
 
 bench-start: install ## time imports, %load_ext and the server's start
 	python tests/benchmarks/bench_start.py $(ARGS)
+
+bench-policy: install ## replay traces: the simulator against published figures, the default policy's targets
+	python tests/benchmarks/bench_policy.py $(ARGS)
+
+bench-core: install ## time the core in the default policy
+	python tests/benchmarks/bench_core.py $(ARGS)
 
 dist: install ## build the sdist and the wheel into dist/
 	rm -rf dist $(BUILT)

@@ -26,15 +26,18 @@ from workbench.core.model import (
     JobId,
     LeaseId,
     Outcome,
+    Preemption,
     PriorityClass,
     Request,
     Uid,
     Units,
 )
+from workbench.core.placement import Pool
 from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
+from workbench.core.settings import Settings
+from workbench.core.standings import Standings
 from workbench.core.state import Job, State
-from workbench.core.waiting import Queue
 from workbench.policies.fifo import Fifo
 
 GIB = 1 << 30
@@ -78,9 +81,11 @@ class Lab:
         memory_gib: int = 64,
         agents: tuple[Uid, ...] = (ALICE, BOB),
         policy: Policy | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.policy = policy or Fifo()
-        self.scheduler = Scheduler(self.policy)
+        self.settings = settings or Settings()
+        self.scheduler = Scheduler(self.policy, settings=self.settings)
         self.at = 0.0
         self.entries: list[Event | Decision] = []
         self.send(HostSeen(at=0, cores=cores, memory_bytes=memory_gib * GIB))
@@ -102,8 +107,12 @@ class Lab:
             assert same(self.state, before)
             raise
         check(self.state)
-        left = decide(self.state, Queue.of(self.state, self.policy))
-        assert left == [], "something was left to decide"
+        fresh = Standings.of(self.state, self.policy, self.settings)
+        assert fresh.waiting == self.scheduler.standings.waiting
+        assert fresh.overdue == self.scheduler.standings.overdue
+        assert fresh.running == self.scheduler.standings.running
+        left, _ = decide(self.state, fresh, Pool.of(self.state))
+        assert left == [], f"left to decide: {left}"
         self.entries += [event, *decisions]
         self.at = event.at
         return decisions
@@ -198,4 +207,13 @@ def history() -> Lab:
         if at == 6:
             lab.cancel("j10")
             lab.lose(1)
+    for job in list(lab.state.jobs):
+        lab.cancel(job)
+    for job in list(lab.state.leases.values()):
+        lab.end(job)
+    lab.submit("victim", gpus=2, preemption=(Preemption.REQUEUE,))
+    lab.start("victim")
+    lab.tick(100.0)
+    lab.submit("winner", BOB, gpus=1, priority=HIGH)
+    lab.end("victim", Outcome.KILLED)
     return lab

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 import pytest
 
 from tests.core.builders import ALICE, GIB, Uid, seen, submitted
-from workbench.core import placement
 from workbench.core.events import AgentConnected, HostSeen, LeaseEnded, LeaseStarted, Tick
 from workbench.core.model import LeaseId, Outcome
-from workbench.core.policy import Key
+from workbench.core.placement import Pool
+from workbench.core.policy import Ordering
 from workbench.core.scheduler import Scheduler
 from workbench.core.state import Job, State
 
@@ -17,28 +17,28 @@ OWNERS = [Uid(1001 + number) for number in range(3)]
 SHAPES = [{"gpus": 1}, {"gpus": 2}, {"gpus": 1, "cores": 2}]
 
 
-class CountingFifo:
+class CountingFifo(Ordering):
     name = "counting"
 
     def __init__(self) -> None:
         self.calls = 0
 
-    def waiting_key(self, _state: State, _job: Job, /) -> Key:
+    def key(self, _state: State, _job: Job, /) -> float:
         self.calls += 1
-        return ()
+        return 0.0
 
 
 @contextmanager
 def counted_placements(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     calls = [0]
-    place = placement.place
+    place = Pool.place
 
     def counting_place(*args: object) -> object:
         calls[0] += 1
         return place(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(placement, "place", counting_place)
+        patch.setattr(Pool, "place", counting_place)
         yield calls
 
 
@@ -76,5 +76,5 @@ def cost_of_events(waiting: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
 def test_an_event_costs_no_more_in_a_long_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     short, long = (cost_of_events(waiting, monkeypatch) for waiting in (30, 10_000))
     assert long == short
-    # One placement for each shape that does not fit, and one for each grant (two of the last).
-    assert long == [(3, 0), (3, 1), (5, 0)]
+    # Placements where units are free at all: one for each grant, and for each shape left over.
+    assert long == [(0, 0), (0, 1), (5, 0)]

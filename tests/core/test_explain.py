@@ -12,7 +12,7 @@ ASSUMED = "if all jobs use their whole time limits and no other job comes in ahe
 
 
 def told(lab: Lab, job: str) -> Explanation:
-    return explain(lab.state, lab.policy, JobId(job))
+    return explain(lab.state, lab.scheduler.standings, JobId(job))
 
 
 def test_a_waiting_job_is_told_its_place_the_reason_and_a_range() -> None:
@@ -41,7 +41,9 @@ def test_places_count_higher_classes_first() -> None:
     for job in ("running", "a", "b"):
         lab.submit(job)
     lab.submit("urgent", BOB, priority=HIGH)
-    assert {job: e.place for job, e in explain_waiting(lab.state, lab.policy).items()} == {
+    assert {
+        job: e.place for job, e in explain_waiting(lab.state, lab.scheduler.standings).items()
+    } == {
         "urgent": 1,
         "a": 2,
         "b": 3,

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.core.builders import ALICE, BOB, GIB, Lab, gpu, history, same, seen
 from workbench.core.apply import apply
-from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.errors import IllegalEvent, NeverFits
 from workbench.core.events import (
     DeviceBusyOutside,
@@ -23,10 +23,21 @@ from workbench.core.events import (
     LeaseStarted,
     Tick,
 )
-from workbench.core.model import JobId, LeaseId, Outcome, PriorityClass, Request, Units
+from workbench.core.model import (
+    JobId,
+    LeaseId,
+    Outcome,
+    Preemption,
+    PriorityClass,
+    Request,
+    Units,
+)
 from workbench.core.placement import Shape
+from workbench.core.policy import Bypass
 from workbench.core.scheduler import Scheduler
+from workbench.core.settings import Settings
 from workbench.core.state import State
+from workbench.policies import POLICIES
 from workbench.policies.fifo import Fifo
 
 CORES, MEMORY_GIB, GPUS = 8, 16, 4
@@ -41,7 +52,16 @@ requests = st.fixed_dictionaries(
         "gpu_memory_bytes": st.sampled_from([None, 30 * GIB, 60 * GIB]),
         "time_limit_s": st.sampled_from([None, 5.0, 20.0]),
         "wait_limit_s": st.sampled_from([None, 5.0, 20.0]),
+        "expected_s": st.sampled_from([None, 3.0, 30.0]),
+        "preemption": st.sampled_from([(), (Preemption.CHECKPOINT,), (Preemption.REQUEUE,)]),
     }
+)
+rules = st.builds(
+    Settings,
+    bound_s=st.sampled_from([None, 10.0]),
+    ageing_s=st.sampled_from([None, 6.0]),
+    quantum_s=st.sampled_from([0.0, 4.0]),
+    fair_share=st.booleans(),
 )
 owners = st.sampled_from([ALICE, BOB])
 numbers = st.integers(0, GPUS - 1)
@@ -51,24 +71,52 @@ picks = st.integers(0, 1000)
 class AnyLab(RuleBasedStateMachine):
     """Anything happens; the model judges each decision."""
 
-    @initialize(agents=st.sampled_from([(), (ALICE,), (ALICE, BOB)]))
-    def open(self, agents: tuple[Any, ...]) -> None:
-        self.lab = Lab(cores=CORES, memory_gib=MEMORY_GIB, agents=agents)
+    @initialize(
+        agents=st.sampled_from([(ALICE, BOB), (ALICE,), ()]),
+        policy=st.sampled_from(sorted(POLICIES)),
+        rules=rules,
+        first=st.lists(st.tuples(owners, requests), min_size=4, max_size=10),
+        is_running=st.booleans(),
+    )
+    def open(
+        self,
+        agents: tuple[Any, ...],
+        policy: str,
+        rules: Settings,
+        first: list[tuple[Any, dict[str, Any]]],
+        *,
+        is_running: bool,
+    ) -> None:
+        self.policy, self.rules = POLICIES[policy](), rules
+        self.lab = Lab(
+            cores=CORES,
+            memory_gib=MEMORY_GIB,
+            agents=agents,
+            policy=self.policy,
+            settings=rules,
+        )
+        self.preempted: dict[str, str] = {}
         self.agents = dict.fromkeys(agents)
         self.requests: dict[str, tuple[int, Request]] = {}
         self.waiting: dict[str, float] = {}
         self.leased: dict[str, Units] = {}
         self.started: dict[str, float] = {}
+        self.served: dict[str, float] = {}
         self.cancelled: dict[str, None] = {}
         self.usable: dict[Any, bool] = {}
         self.is_held = False
         for number in range(GPUS):
             self.see(number)
+        for owner, request in first:
+            self.submit(owner, request)
+            if is_running:
+                self.start_all_and_wait(1.0)
 
     # --- what happens ----------------------------------------------------------------------
 
     @rule(owner=owners, request=requests)
     def submit(self, owner: Any, request: dict[str, Any]) -> None:
+        """A queue is there from the start: Hypothesis often leaves a rule out."""
         job = f"j{len(self.requests)}"
         self.requests[job] = (owner, Request(**request))
         self.waiting[job] = self.lab.at
@@ -96,11 +144,23 @@ class AnyLab(RuleBasedStateMachine):
         self.started.setdefault(job, self.lab.at)
         self.judge(self.lab.start(job))
 
+    @rule(seconds=st.sampled_from([0.0, 5.0]))
+    def start_all_and_wait(self, seconds: float) -> None:
+        for job in list(self.leased):
+            if job in self.leased and job not in self.started:
+                self.started[job] = self.lab.at
+                self.judge(self.lab.start(job))
+        self.wait(seconds)
+
     @precondition(lambda self: self.leased)
     @rule(pick=picks, outcome=st.sampled_from([Outcome.DONE, Outcome.FAILED, Outcome.KILLED]))
     def end(self, pick: int, outcome: Outcome) -> None:
         job = self.pick(self.leased, pick)
         del self.leased[job]
+        since = self.started.pop(job, self.lab.at)
+        if self.preempted.pop(job, None) is not None and outcome is Outcome.KILLED:
+            self.waiting[job] = self.lab.at
+            self.served[job] = self.served.get(job, 0.0) + self.lab.at - since
         self.judge(self.lab.end(job, outcome))
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 7.0]))
@@ -146,7 +206,13 @@ class AnyLab(RuleBasedStateMachine):
 
     @rule()
     def reboot(self) -> None:
+        for job in self.preempted:
+            self.waiting[job] = self.lab.at
+            since = self.started.get(job, self.lab.at)
+            self.served[job] = self.served.get(job, 0.0) + self.lab.at - since
         self.leased.clear()
+        self.started.clear()
+        self.preempted.clear()
         self.agents.clear()
         self.judge(self.lab.reboot())
 
@@ -172,8 +238,52 @@ class AnyLab(RuleBasedStateMachine):
         for decision in decisions:
             if isinstance(decision, Grant):
                 self.judge_grant(decision)
+            elif isinstance(decision, Preempt):
+                self.judge_preempt(decision)
             else:
                 self.judge_end(decision)
+        for winner in {decision.winner for decision in decisions if isinstance(decision, Preempt)}:
+            self.judge_winner(winner)
+
+    def judge_preempt(self, preempt: Preempt) -> None:
+        """Only what runs, may give way, is past its quantum and stands no higher."""
+        assert preempt.job in self.started
+        assert preempt.winner in self.waiting
+        _, victim = self.requests[preempt.job]
+        owner, winner = self.requests[preempt.winner]
+        assert owner in self.agents
+        assert victim.preemption == (preempt.step,)
+        assert preempt.at >= self.started[preempt.job] + self.rules.quantum_s
+        waits_s = preempt.at - self.waiting[preempt.winner]
+        is_aged = self.rules.ageing_s is not None and waits_s >= self.rules.ageing_s
+        assert RANK[victim.priority] >= RANK[winner.priority] - is_aged
+        if RANK[victim.priority] <= RANK[winner.priority] - is_aged:
+            assert self.policy.preempts
+        self.preempted[preempt.job] = preempt.winner
+
+    def judge_winner(self, winner: str) -> None:
+        """With what is free and what gives way, it fits; without any one of them it does not."""
+        _, request = self.requests[winner]
+        victims = [job for job, other in self.preempted.items() if other == winner]
+        assert self.fits(request, victims)
+        for spared in victims:
+            assert not self.fits(request, [job for job in victims if job != spared])
+
+    def fits(self, request: Request, leaving: list[str]) -> bool:
+        kept = [units for job, units in self.leased.items() if job not in leaving]
+        taken = {device for units in kept for device in units.gpus}
+        large = {gpu(0), gpu(1)} if (request.gpu_memory_bytes or 0) > 40 * GIB else None
+        free = [
+            device
+            for device, usable in self.usable.items()
+            if usable and device not in taken and (large is None or device in large)
+        ]
+        return (
+            len(free) * (not self.is_held) >= request.gpus
+            and CORES - sum(units.cores for units in kept) >= request.cores
+            and MEMORY_GIB * GIB - sum(units.memory_bytes for units in kept)
+            >= (request.memory_bytes or 0)
+        )
 
     def judge_grant(self, grant: Grant) -> None:
         owner, request = self.requests[grant.job]
@@ -187,21 +297,28 @@ class AnyLab(RuleBasedStateMachine):
             large = gpu(0), gpu(1)
             assert (request.gpu_memory_bytes or 0) <= 40 * GIB or device in large
         self.leased[grant.job] = grant.units
+        if (self.rules.bound_s, self.rules.ageing_s) != (None, None) or self.preempted:
+            return
         for job in self.waiting:
             other_owner, other = self.requests[job]
             if other_owner not in self.agents or Shape.of(other) != Shape.of(request):
                 continue
+            if self.policy.bypass is not Bypass.GREEDY:
+                continue
             assert RANK[other.priority] >= RANK[request.priority], f"{job} is of a higher class"
-            if other.priority is request.priority:
+            if other.priority is request.priority and self.policy.name == "fifo":
                 assert int(job[1:]) > int(grant.job[1:]), f"{job} came first"
 
     def judge_end(self, decision: Stop | End) -> None:
         _, request = self.requests[decision.job]
         if isinstance(decision, End):
+            assert decision.outcome is Outcome.CANCELLED or decision.job not in self.served
             since, limit_s = self.waiting.pop(decision.job), request.wait_limit_s
         else:
             assert decision.job in self.leased
             since, limit_s = self.started.get(decision.job, self.lab.at), request.time_limit_s
+            since -= self.served.get(decision.job, 0.0)
+            self.preempted.pop(decision.job, None)
         if decision.outcome is Outcome.CANCELLED:
             assert decision.job in self.cancelled
         else:
@@ -217,7 +334,7 @@ class AnyLab(RuleBasedStateMachine):
     def the_state_knows_the_same_jobs_as_the_model(self) -> None:
         assert list(self.lab.state.leases.values()) == list(self.leased)
         live = [job for job in self.lab.state.jobs if job not in self.leased]
-        assert live == list(self.waiting)
+        assert sorted(live) == sorted(self.waiting)
 
     @invariant()
     def no_deadline_is_overdue(self) -> None:
@@ -227,7 +344,7 @@ class AnyLab(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "lab"):
             return
-        restored = Scheduler.restore(Fifo(), self.lab.entries)
+        restored = Scheduler.restore(self.policy, self.lab.entries, settings=self.rules)
         assert same(restored.state, self.lab.state)
         assert restored.next_wakeup() == self.lab.scheduler.next_wakeup()
         assert restored.unconfirmed() == self.lab.scheduler.unconfirmed()
@@ -245,7 +362,7 @@ TestAnyLab.settings = settings(
 def test_folding_the_journal_gives_the_live_state_at_every_event() -> None:
     entries, folded, live = history().entries, State(), Scheduler(Fifo())
     kinds = {type(entry) for entry in entries}
-    assert {Grant, Stop, End} <= kinds
+    assert {Grant, Stop, Preempt, End} <= kinds
     for entry in entries:
         if isinstance(entry, Decision):
             apply(folded, entry)

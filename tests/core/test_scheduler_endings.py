@@ -215,7 +215,7 @@ def test_a_lease_that_never_was_is_refused(lease: str) -> None:
 
 
 def test_ended_jobs_are_kept_in_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.core.apply.ENDED_JOBS_KEPT", 3)
+    monkeypatch.setattr("workbench.core.filing.ENDED_JOBS_KEPT", 3)
     lab = Lab()
     for number in range(5):
         lab.submit(f"j{number}")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.builders import Lab, copy_of, grant, same, submitted
 from workbench.core.apply import apply
-from workbench.core.decisions import Decision, End, Stop
+from workbench.core.decisions import Decision, End, Preempt, Stop
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -15,7 +15,7 @@ from workbench.core.events import (
     LeaseEnded,
     LeaseStarted,
 )
-from workbench.core.model import JobId, JobState, LeaseId, Outcome, Units
+from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, Units
 from workbench.core.transitions import TRANSITIONS, next_state
 
 STATES = [None, *JobState]
@@ -27,9 +27,12 @@ def lab_with_a_job_in(state: JobState | None) -> Lab:
     lab.submit("other", cores=2)
     if state is None:
         return lab
-    lab.submit("job", cores=2)
-    if state in {JobState.RUNNING, JobState.STOPPING, JobState.ENDED}:
+    lab.submit("job", cores=2, preemption=(Preemption.REQUEUE,))
+    if state in {JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING, JobState.ENDED}:
         lab.start("job")
+    if state is JobState.PREEMPTING:
+        lab.tick(100.0)
+        lab.submit("urgent", cores=2, priority="high")
     if state is JobState.STOPPING:
         lab.cancel("job")
     if state is JobState.ENDED:
@@ -39,18 +42,34 @@ def lab_with_a_job_in(state: JobState | None) -> Lab:
 
 
 def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Event | Decision:
-    id_, lease = lab.state.next_decision, LeaseId("L1")
+    id_, lease, at = lab.state.next_decision, LeaseId("L1"), lab.state.at
     entries: dict[type[Event | Decision], Event | Decision] = {
         type(entry): entry
         for entry in (
-            submitted(0, "job", cores=2),
-            CancelRequested(at=0, job=JobId("job"), reason="enough"),
-            grant(id_, 0, lab.state.next_lease, "job", Units(cores=2)),
-            LeaseStarted(at=0, lease=lease),
-            Stop(id=id_, at=0, lease=lease, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
-            LeaseEnded(at=0, lease=lease, outcome=Outcome.DONE, detail=""),
-            End(id=id_, at=0, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
-            HostRebooted(at=0),
+            submitted(at, "job", cores=2, preemption=(Preemption.REQUEUE,)),
+            CancelRequested(at=at, job=JobId("job"), reason="enough"),
+            grant(id_, at, lab.state.next_lease, "job", Units(cores=2)),
+            LeaseStarted(at=at, lease=lease),
+            Stop(
+                id=id_,
+                at=at,
+                lease=lease,
+                job=JobId("job"),
+                outcome=Outcome.CANCELLED,
+                reason="",
+            ),
+            Preempt(
+                id=id_,
+                at=at,
+                lease=lease,
+                job=JobId("job"),
+                step=Preemption.REQUEUE,
+                winner=JobId("other"),
+                reason="",
+            ),
+            LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail=""),
+            End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
+            HostRebooted(at=at),
         )
     }
     return entries[kind]

@@ -13,7 +13,7 @@ from workbench.core.events import (
     DispatchResumed,
     JobSubmitted,
 )
-from workbench.core.model import JobId, JobKind, Outcome, Request
+from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
 from workbench.journal.codec import FORMAT
 from workbench.journal.journal import Journal
 
@@ -21,8 +21,8 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 BOOT_ID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
-def golden_lab() -> tuple[Lab, int]:
-    """The lab after the history, and how many entries its snapshot covers."""
+def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
+    """The lab after the history of a format, and how many entries its snapshot covers."""
     lab = Lab(gpus=2, cores=8, memory_gib=32)
     lab.send(seen(0, 2, memory_gib=None, busy_outside="python of uid 1009"))
     lab.send(seen(0.25, 3, simulated=True))
@@ -61,6 +61,11 @@ def golden_lab() -> tuple[Lab, int]:
     lab.disconnect(BOB)
     lab.reboot()
     lab.connect(ALICE)
+    if format_ > 1:
+        lab.submit("e" * 32, cores=8, preemption=(Preemption.CHECKPOINT,), expected_s=9.0)
+        lab.start("e" * 32)
+        lab.tick(200)
+        lab.submit("f" * 32, cores=8, priority=HIGH)
     return lab, covered
 
 

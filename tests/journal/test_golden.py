@@ -25,7 +25,7 @@ def test_the_golden_history_has_every_event_and_decision_in_it() -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_journal_of_a_released_format_loads(tmp_path: Path, format_: int) -> None:
-    lab, covered = golden_lab()
+    lab, covered = golden_lab(format_)
     path = tmp_path / "journal.sqlite3"
     shutil.copy(GOLDEN / f"journal_v{format_}.sqlite3", path)
     with Journal.open(path) as journal:

@@ -1,6 +1,6 @@
 from tests.core.builders import BOB, HIGH, Lab, jobs_of
 from workbench.core.policy import Policy
-from workbench.core.waiting import in_order
+from workbench.core.standings import in_order
 from workbench.policies.fifo import Fifo
 
 
@@ -16,7 +16,7 @@ def test_jobs_of_a_class_go_in_the_order_in_which_they_came_whoever_owns_them() 
     lab.submit("b", BOB, cores=1)
     lab.submit("c", cores=2)
     lab.submit("d", BOB, cores=1, priority=HIGH)
-    assert [job.id for job in in_order(lab.state, Fifo())] == ["d", "a", "b", "c"]
+    assert [job.id for job in in_order(lab.state, lab.scheduler.standings)] == ["d", "a", "b", "c"]
     assert jobs_of(lab.end("first")) == ["d", "b"]
 
 

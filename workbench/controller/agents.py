@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workbench.controller.driver import Driver
 from workbench.controller.log import LOG
-from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.events import AgentLost
 from workbench.core.model import Outcome, Uid
 from workbench.core.state import State
@@ -103,12 +103,13 @@ class Agents:
         self.resend()
 
 
-def _stop_push(stop: Stop) -> StopPush:
+def _stop_push(stop: Stop | Preempt) -> StopPush:
+    is_late = isinstance(stop, Stop) and stop.outcome is Outcome.TIMED_OUT
     return StopPush(
         lease=stop.lease,
         job=stop.job,
         reason=stop.reason,
-        outcome="timed out" if stop.outcome is Outcome.TIMED_OUT else "cancelled",
+        outcome="timed out" if is_late else "cancelled",
     )
 
 

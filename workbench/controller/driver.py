@@ -19,6 +19,7 @@ from workbench.core.decisions import Decision
 from workbench.core.errors import BugError, PeerError, UserError, WorkbenchError
 from workbench.core.events import Event, Tick
 from workbench.core.scheduler import Scheduler
+from workbench.core.standings import Standings
 from workbench.core.state import State
 
 Fact = Callable[..., Event]
@@ -105,6 +106,11 @@ class Driver:
     def state(self) -> State:
         """What the core knows now. Read it, never change it."""
         return self._scheduler.state
+
+    @property
+    def standings(self) -> Standings:
+        """Where the jobs stand. Read it, never change it."""
+        return self._scheduler.standings
 
     def unconfirmed(self) -> list[Decision]:
         """Return the decisions that no event has confirmed yet, oldest first."""

@@ -23,13 +23,14 @@ from workbench.controller.publisher import Publisher
 from workbench.controller.releases import Releases
 from workbench.controller.views import LabPicture
 from workbench.core.events import AgentLost, HostRebooted, Tick
+from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
 from workbench.devices.nvml_source import NvmlSource
 from workbench.devices.sampler import Sampler
 from workbench.devices.simulated import SimulatedSource, Simulation
 from workbench.devices.source import DeviceSource
 from workbench.journal.journal import Journal
-from workbench.policies.fifo import Fifo
+from workbench.policies import DEFAULT_POLICY, POLICIES
 from workbench.protocol.messages import PROTOCOL, ControllerView
 from workbench.protocol.telemetry import NvmlStatus, Sample
 
@@ -69,7 +70,7 @@ async def open_lab(
 def _assemble(
     journal: Journal, *, mode: Literal["embedded", "lab"], simulated: bool
 ) -> tuple[Lab, Observer]:
-    policy = Fifo()
+    policy = POLICIES[DEFAULT_POLICY]()
     restore = partial(_restore, journal, policy)
     scheduler = restore()
     clock, was_booted = open_clock(journal, last_at=scheduler.state.at, host=host_time())
@@ -88,7 +89,7 @@ def _assemble(
         return LabPicture(
             controller=view,
             state=driver.state,
-            policy=policy,
+            standings=driver.standings,
             clock=clock,
             sample=observer.latest,
             notices=[*trouble, *observer.notices()],
@@ -128,7 +129,7 @@ def _tell_what_a_start_means(driver: Driver, *, was_booted: bool) -> None:
     driver.note(Tick)
 
 
-def _restore(journal: Journal, policy: Fifo) -> Scheduler:
+def _restore(journal: Journal, policy: Policy) -> Scheduler:
     return Scheduler.restore(policy, journal.entries(), journal.snapshot())
 
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import functools
 import pwd
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, cast
 
 import msgspec
 
 from workbench.controller.clock import LabClock
+from workbench.core.decide import ITS_TURN
 from workbench.core.explain import Explanation, explain, explain_waiting
 from workbench.core.model import JobId, JobState, Request, Uid
-from workbench.core.policy import Policy
+from workbench.core.standings import Standings
 from workbench.core.state import Job, State
 from workbench.protocol.messages import ControllerView, Estimate, JobView, RequestSpec, Status
 from workbench.protocol.telemetry import Sample
 from workbench.protocol.text import visible
 
 ENDED_SHOWN: Final = 20
-_ITS_TURN: Final = ": it is its turn"
-"""How the core's reason ends for a grant that needs none: not worth a line in every list."""
 
 
 class LabPicture:
@@ -29,7 +28,7 @@ class LabPicture:
     Args:
         controller: Who serves.
         state: What the core knows; read at once, not kept.
-        policy: Orders the waiting jobs.
+        standings: Where its jobs stand.
         clock: Turns the core's times into the host's.
         sample: The newest one; None before the first.
         notices: Sentences for everybody.
@@ -40,7 +39,7 @@ class LabPicture:
         *,
         controller: ControllerView,
         state: State,
-        policy: Policy,
+        standings: Standings,
         clock: LabClock,
         sample: Sample | None,
         notices: Sequence[str],
@@ -50,8 +49,8 @@ class LabPicture:
         self._notices = list(notices)
         self._clock = clock
         self._all_ended = state.ended
-        self._explain = functools.partial(explain, state, policy)
-        waiting = explain_waiting(state, policy)
+        self._explain = functools.partial(explain, state, standings)
+        waiting = explain_waiting(state, standings)
         running = [job for job in state.jobs.values() if job.state is not JobState.QUEUED]
         self._live = [
             *(self._view(job) for job in running),
@@ -78,7 +77,7 @@ class LabPicture:
     def _view(self, job: Job, why: Explanation | None = None) -> JobView:
         """Return a job as its owner sees it."""
         why = self._explain(job.id) if why is None else why
-        is_plain = job.grant is not None and job.stop is None and why.reason.endswith(_ITS_TURN)
+        is_plain = job.grant is not None and job.stop is None and why.reason.endswith(ITS_TURN)
         reason = "" if is_plain else " ".join(why.reason.split())
         unix_s = self._clock.unix_s
         units = job.grant.units if job.grant is not None else None
@@ -91,7 +90,7 @@ class LabPicture:
             name=visible(job.name),
             notebook=None if job.notebook is None else visible(job.notebook),
             priority=job.request.priority,
-            state=job.state.value,
+            state=_state_of(job),
             place=why.place,
             reason=visible(reason),
             estimate=_estimate(why),
@@ -111,6 +110,13 @@ def _shown_to(uid: Uid, view: JobView) -> JobView:
         return view
     reason = "" if view.outcome is not None else view.reason
     return msgspec.structs.replace(view, mine=False, name=None, notebook=None, reason=reason)
+
+
+def _state_of(job: Job) -> Literal["queued", "starting", "running", "stopping", "ended"]:
+    """Return the state as front-ends know it: one that gives way is being stopped, too."""
+    if job.state is JobState.PREEMPTING:
+        return "stopping"
+    return cast("Literal['queued', 'starting', 'running', 'stopping', 'ended']", job.state.value)
 
 
 def _estimate(why: Explanation) -> Estimate | None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
 from workbench.core.events import CancelRequested, Event, JobSubmitted
 from workbench.core.model import DeviceStatus, Request
-from workbench.core.placement import is_large_enough
+from workbench.core.placement import Shape, is_large_enough
 from workbench.core.spelling import count, spell_bytes
 from workbench.core.state import Device, State
 
 
-def admit(state: State, event: Event) -> None:
+def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
     """Refuses what a user asked for if it cannot be.
 
     Args:
         state: The state; it is not changed.
         event: Any event; only those that users cause are checked.
+        fitting: Shapes that this host can give; what is found is added.
 
     Raises:
         NeverFits: The request is larger than this host could ever give, or not a request.
@@ -32,8 +33,11 @@ def admit(state: State, event: Event) -> None:
         known = state.find(event.job)
         if known is None:
             _check_numbers(event.request)
-            _check_host(state, event.request)
-            _check_gpus(state, event.request)
+            shape = Shape.of(event.request)
+            if shape not in fitting:
+                _check_host(state, event.request)
+                _check_gpus(state, event.request)
+                fitting[shape] = None
         elif (known.owner, known.request) != (event.owner, event.request):
             message = f"the job id {event.job} belongs to another job"
             raise UserError(message, next_step="Submit it again under a new id")

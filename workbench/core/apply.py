@@ -6,12 +6,12 @@ is checked in `admission`, before.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core import fairness
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     AgentConnected,
@@ -30,9 +30,24 @@ from workbench.core.events import (
     LeaseStarted,
     Tick,
 )
+from workbench.core.filing import cross, put
+from workbench.core.history import EDGES_S, size_class
 from workbench.core.model import DeviceId, DeviceStatus, JobState, Outcome
-from workbench.core.state import ENDED_JOBS_KEPT, Device, Host, Job, State, deadline_of, lease_id
+from workbench.core.state import (
+    Device,
+    Host,
+    Job,
+    State,
+    crossing_of,
+    evolve,
+    lease_id,
+    served_s,
+    useful_s,
+)
 from workbench.core.transitions import next_state
+
+_BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
+"""How a job ends that nobody stopped: its length says how long jobs run."""
 
 
 def apply(state: State, entry: Event | Decision) -> None:
@@ -54,29 +69,13 @@ def apply(state: State, entry: Event | Decision) -> None:
     state.at = entry.at
     if isinstance(entry, Decision):
         state.next_decision += 1
+    while state.crossings and state.crossings[0].at <= state.at:
+        cross(state, state.jobs[state.crossings[0].job])
 
 
 def _refuse(entry: Event | Decision, rule: str) -> NoReturn:
     message = f"{type(entry).__name__} is illegal: {rule}: {entry}"
     raise IllegalEvent(message)
-
-
-def _put(state: State, job: Job, *, before: Job | None) -> None:
-    """Replaces a job and keeps its deadline and the list of ended jobs in step."""
-    old = deadline_of(before) if before else None
-    new = deadline_of(job)
-    if old != new:
-        if old:
-            del state.deadlines[bisect_left(state.deadlines, old)]
-        if new:
-            insort(state.deadlines, new)
-    if job.state is not JobState.ENDED:
-        state.jobs[job.id] = job
-        return
-    state.jobs.pop(job.id, None)
-    state.ended[job.id] = job
-    if len(state.ended) > ENDED_JOBS_KEPT:
-        del state.ended[next(iter(state.ended))]
 
 
 # --- host, devices, agents -------------------------------------------------------------------
@@ -100,6 +99,7 @@ def _device_seen(state: State, event: DeviceSeen) -> None:
         simulated=event.simulated,
         status=DeviceStatus.BUSY_OUTSIDE if busy else DeviceStatus.AVAILABLE,
         reason=event.busy_outside or "",
+        node=event.node,
     )
 
 
@@ -161,10 +161,12 @@ def _job_submitted(state: State, event: JobSubmitted) -> None:
         notebook=event.notebook,
         number=state.next_job,
         submitted_at=event.at,
+        queued_at=event.at,
+        entered_at=event.at,
         state=following,
     )
     state.next_job += 1
-    _put(state, job, before=None)
+    put(state, job, before=None)
 
 
 def _cancel_requested(state: State, event: CancelRequested) -> None:
@@ -178,21 +180,23 @@ def _lease_started(state: State, event: LeaseStarted) -> None:
     job = _job_of(state, event)
     following = next_state(event, job.state if job else JobState.ENDED)
     if job and job.started_at is None:
-        _put(state, replace(job, state=following, started_at=event.at), before=job)
+        put(state, evolve(job, state=following, started_at=event.at), before=job)
 
 
 def _lease_ended(state: State, event: LeaseEnded) -> None:
     job = _job_of(state, event)
-    next_state(event, job.state if job else JobState.ENDED)
+    following = next_state(event, job.state if job else JobState.ENDED)
     if job:
-        _end_lease(state, job, event.at, event.outcome, event.detail)
+        if event.outcome in _BY_ITSELF:
+            following = JobState.ENDED  # It was over before it was made to give way.
+        _end_lease(state, job, event.at, (event.outcome, event.detail), following)
 
 
 def _host_rebooted(state: State, event: HostRebooted) -> None:
     for job_id in list(state.leases.values()):
         job = state.jobs[job_id]
-        next_state(event, job.state)
-        _end_lease(state, job, event.at, Outcome.LOST, "the host was restarted")
+        following = next_state(event, job.state)
+        _end_lease(state, job, event.at, (Outcome.LOST, "the host was restarted"), following)
     state.agents.clear()
 
 
@@ -211,22 +215,69 @@ def _job_of(state: State, event: LeaseStarted | LeaseEnded) -> Job | None:
     return None
 
 
-def _end_lease(state: State, job: Job, at: float, told: Outcome, detail: str) -> None:
+def _end_lease(
+    state: State, job: Job, at: float, told: tuple[Outcome, str], following: JobState
+) -> None:
     """Frees a lease's units. A stop's outcome wins, unless the job was done before it came."""
     if job.grant is None:
         message = f"job {job.id} has no lease to end"
         raise IllegalEvent(message)
-    if job.stop is not None and told is not Outcome.DONE:
-        told, detail = job.stop.outcome, job.stop.reason
-    units = job.grant.units
-    del state.leases[job.grant.lease]
+    grant = job.grant
+    while (crossed := crossing_of(job)) is not None and crossed.at <= at:
+        job = cross(state, job)
+    units = grant.units
+    del state.leases[grant.lease]
     for gpu in units.gpus:
         del state.holders[gpu]
     state.leased_cores -= units.cores
     state.leased_memory_bytes -= units.memory_bytes
+    fairness.charge(state, job.owner, at, -fairness.weight(units))
+    served = served_s(job, at)
+    if job.preempt is not None:
+        _forget_yielding(state, job.preempt)
+    if following is JobState.QUEUED:
+        put(state, _waiting_again(job, at, served), before=job)
+        return
+    if job.stop is not None and told[0] is not Outcome.DONE:
+        told = (job.stop.outcome, job.stop.reason)
+    if job.started_at is not None:
+        begin_s = EDGES_S[job.level - 1] if job.level else 0.0
+        spent_s = max(useful_s(job, at) - begin_s, 1.0)
+        has_ended = told[0] in _BY_ITSELF
+        state.history.observe(size_class(job.request.gpus), job.level, spent_s, has_ended=has_ended)
     state.cancelling.pop(job.id, None)
-    after = replace(job, state=JobState.ENDED, ended_at=at, outcome=told, detail=detail)
-    _put(state, after, before=job)
+    outcome, detail = told
+    after = evolve(
+        job,
+        state=following,
+        preempt=None,
+        served_s=served,
+        ended_at=at,
+        outcome=outcome,
+        detail=detail,
+    )
+    put(state, after, before=job)
+
+
+def _waiting_again(job: Job, at: float, served: float) -> Job:
+    return evolve(
+        job,
+        state=JobState.QUEUED,
+        queued_at=at,
+        served_s=served,
+        preemptions=job.preemptions + 1,
+        grant=None,
+        preempt=None,
+        started_at=None,
+    )
+
+
+def _forget_yielding(state: State, preempt: Preempt) -> None:
+    left = tuple(job for job in state.yielding[preempt.winner] if job != preempt.job)
+    if left:
+        state.yielding[preempt.winner] = left
+    else:
+        del state.yielding[preempt.winner]
 
 
 # --- decisions ---------------------------------------------------------------------------------
@@ -242,7 +293,12 @@ def _grant(state: State, decision: Grant) -> None:
         state.holders[gpu] = decision.lease
     state.leased_cores += units.cores
     state.leased_memory_bytes += units.memory_bytes
-    _put(state, replace(job, state=following, grant=decision), before=job)
+    fairness.charge(state, job.owner, decision.at, fairness.weight(units))
+    put(
+        state,
+        evolve(job, state=following, grant=decision, is_settled=decision.is_settled),
+        before=job,
+    )
 
 
 def _check_grant(state: State, decision: Grant, job: Job) -> None:
@@ -279,20 +335,32 @@ def _stop(state: State, decision: Stop) -> None:
     if job.grant is None or job.grant.lease != decision.lease:
         _refuse(decision, "the job does not hold this lease")
     state.cancelling.pop(job.id, None)
-    _put(state, replace(job, state=following, stop=decision), before=job)
+    if job.preempt is not None:
+        _forget_yielding(state, job.preempt)
+    put(state, evolve(job, state=following, stop=decision, preempt=None), before=job)
+
+
+def _preempt(state: State, decision: Preempt) -> None:
+    job, following = _live_job(state, decision)
+    if job.grant is None or job.grant.lease != decision.lease:
+        _refuse(decision, "the job does not hold this lease")
+    if decision.step not in job.request.preemption:
+        _refuse(decision, f"the job gives way by {job.request.preemption}")
+    state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
+    put(state, evolve(job, state=following, preempt=decision), before=job)
 
 
 def _end(state: State, decision: End) -> None:
     job, following = _live_job(state, decision)
     state.cancelling.pop(job.id, None)
-    after = replace(
+    after = evolve(
         job,
         state=following,
         ended_at=decision.at,
         outcome=decision.outcome,
         detail=decision.reason,
     )
-    _put(state, after, before=job)
+    put(state, after, before=job)
 
 
 def _live_job(state: State, decision: Decision) -> tuple[Job, JobState]:
@@ -319,5 +387,6 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     Tick: _tick,
     Grant: _grant,
     Stop: _stop,
+    Preempt: _preempt,
     End: _end,
 }

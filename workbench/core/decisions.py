@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.core.model import JobId, LeaseId, Outcome, Seconds, Units
+from workbench.core.model import JobId, LeaseId, Outcome, Preemption, Seconds, Units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Lease these units to this job and start it; confirmed by `LeaseStarted`."""
+    """Lease these units to this job and start it; confirmed by `LeaseStarted`.
+
+    Attributes:
+        is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
+    """
 
     id: int
     at: Seconds
@@ -17,6 +21,7 @@ class Grant:
     job: JobId
     units: Units
     reason: str
+    is_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,24 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preempt:
+    """Take the units of a running job for another and queue it again; confirmed by `LeaseEnded`.
+
+    Attributes:
+        step: CHECKPOINT keeps what the job has done so far, REQUEUE starts it again from nothing.
+        winner: The job that gets the units.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    step: Preemption
+    winner: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """A job that never started leaves the queue; nothing needs to confirm it."""
 
@@ -42,4 +65,4 @@ class End:
     reason: str
 
 
-Decision = Grant | Stop | End
+Decision = Grant | Stop | Preempt | End

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from workbench.core.model import JobId, JobState, Seconds, Units
-from workbench.core.placement import Free, Shape, gpus_to_lease, place
+from workbench.core.placement import Pool, Shape
 from workbench.core.spelling import short_job
 from workbench.core.state import Job, State
 
@@ -81,9 +81,11 @@ def _why_not_startable(state: State, job: Job) -> str:
 def _remaining_s(state: State, job: Job) -> Seconds | None:
     """Says how long a job's lease lasts at most; None if nothing bounds it."""
     limit_s = job.request.time_limit_s
-    if limit_s is None or job.state is JobState.STOPPING:
+    if limit_s is None or job.state in {JobState.PREEMPTING, JobState.STOPPING}:
         return None
-    return (state.at if job.started_at is None else job.started_at) + limit_s - state.at
+    return (
+        (state.at if job.started_at is None else job.started_at) + limit_s - job.served_s - state.at
+    )
 
 
 def _why_never(state: State, job: Job) -> str:
@@ -93,7 +95,7 @@ def _why_never(state: State, job: Job) -> str:
     endless.sort(key=lambda holder: min(holder.request.gpus, 1) != min(job.request.gpus, 1))
     for holder in endless:
         if holder.grant is not None:
-            is_stopping = holder.state is JobState.STOPPING
+            is_stopping = holder.state in {JobState.PREEMPTING, JobState.STOPPING}
             why = "is being stopped" if is_stopping else "has no time limit"
             return f"{short_job(holder.id)} {why}"
     return "a job ahead has no time limit, or units are out of service"
@@ -101,7 +103,7 @@ def _why_never(state: State, job: Job) -> str:
 
 def _play(state: State, waiting: list[Job]) -> dict[JobId, Seconds]:
     """Starts waiting jobs as units come free; those that never start are left out."""
-    free, usable = Free.of(state), gpus_to_lease(state)
+    free = Pool.of(state)
     live = [state.jobs[job] for job in state.leases.values()]
     endings = [
         _Ending(remaining_s, job.number, job.grant.units)
@@ -117,11 +119,11 @@ def _play(state: State, waiting: list[Job]) -> dict[JobId, Seconds]:
             return starts
         now_s = endings[0].in_s
         while endings and endings[0].in_s <= now_s:
-            free.give_back(heappop(endings).units, usable)
+            free.give_back(heappop(endings).units)
 
 
 def _start(
-    free: Free,
+    free: Pool,
     waiting: list[Job],
     now_s: Seconds,
     starts: dict[JobId, Seconds],
@@ -132,7 +134,7 @@ def _start(
     misfits: dict[Shape, None] = {}
     for job in waiting:
         shape = Shape.of(job.request)
-        units = None if shape in misfits else place(free, shape)
+        units = None if shape in misfits else free.place(shape)
         if units is None:
             misfits[shape] = None
             left.append(job)

@@ -25,6 +25,7 @@ class DeviceSeen:
         simulated: Never changes for a UUID.
         busy_outside: Who uses it without a lease of ours, so that a GPU that is busy when it is
             first seen is not handed out in between; None where nobody does.
+        node: The machine that it is in; a gang that fits on one node is never spread over two.
     """
 
     at: Seconds
@@ -33,6 +34,7 @@ class DeviceSeen:
     memory_bytes: int | None
     simulated: bool
     busy_outside: str | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,9 @@ from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds
 from workbench.core.placement import Shape, gpus_in_service, is_large_enough
-from workbench.core.policy import Policy
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
+from workbench.core.standings import Standings, in_order
 from workbench.core.state import Device, Job, State
-from workbench.core.waiting import in_order
 
 _DEVICES_NAMED = 4
 """A sentence names this many GPUs and counts the rest."""
@@ -37,12 +36,12 @@ class Explanation:
     estimate_reason: str
 
 
-def explain(state: State, policy: Policy, job: JobId) -> Explanation:
+def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     """Explains one job; to explain many, `explain_waiting` orders the queue once.
 
     Args:
         state: The state; it is not changed.
-        policy: What orders the waiting jobs.
+        standings: Where its jobs stand.
         job: Its id.
 
     Returns:
@@ -56,10 +55,10 @@ def explain(state: State, policy: Policy, job: JobId) -> Explanation:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
     if known.state is JobState.QUEUED:
-        return explain_waiting(state, policy)[job]
+        return explain_waiting(state, standings)[job]
     reason = known.detail
     if known.state is not JobState.ENDED:
-        decision = known.stop or known.grant
+        decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
@@ -69,17 +68,17 @@ def explain(state: State, policy: Policy, job: JobId) -> Explanation:
     return Explanation(place=None, reason=reason, low_s=None, high_s=None, estimate_reason="")
 
 
-def explain_waiting(state: State, policy: Policy) -> dict[JobId, Explanation]:
+def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanation]:
     """Explains all waiting jobs.
 
     Args:
         state: The state; it is not changed.
-        policy: What orders the waiting jobs.
+        standings: Where its jobs stand.
 
     Returns:
         Where each stands now, the next one first.
     """
-    order = in_order(state, policy)
+    order = in_order(state, standings)
     estimates = estimate(state, order)
     reasons: dict[tuple[bool, Shape], str] = {}
     explanations: dict[JobId, Explanation] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.core.errors import BrokenInvariant
-from workbench.core.model import DeviceId, DeviceStatus, JobState, LeaseId
+from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
 from workbench.core.state import ENDED_JOBS_KEPT, Job, State, deadline_of
 
-_LEASED = (JobState.STARTING, JobState.RUNNING, JobState.STOPPING)
+_LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
 
 
 def check(state: State) -> None:
@@ -43,6 +43,8 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"live job {job_id} has ended"
         if (job.state in _LEASED) != (job.grant is not None):
             yield f"{job.state} job {job_id} has the grant {job.grant}"
+        if (job.state is JobState.PREEMPTING) != (job.preempt is not None):
+            yield f"{job.state} job {job_id} has the preemption {job.preempt}"
         if (job.state is JobState.STOPPING) != (job.stop is not None):
             yield f"{job.state} job {job_id} has the stop {job.stop}"
         if job.state is JobState.RUNNING and job.started_at is None:
@@ -75,6 +77,12 @@ def _leases(state: State) -> Iterator[str]:
             holders[gpu] = grant.lease
     if state.holders != holders:
         yield f"holders are {state.holders}, not {holders}"
+    yielding: dict[JobId, tuple[JobId, ...]] = {}
+    preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
+    for preempt in sorted(preempts, key=lambda decision: decision.id):
+        yielding[preempt.winner] = (*yielding.get(preempt.winner, ()), preempt.job)
+    if state.yielding != yielding:
+        yield f"jobs give way as {state.yielding}, not {yielding}"
     if state.leased_cores != sum(grant.units.cores for grant, _ in live):
         yield f"leased cores are {state.leased_cores}"
     if state.leased_memory_bytes != sum(grant.units.memory_bytes for grant, _ in live):

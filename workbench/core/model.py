@@ -36,11 +36,12 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job is. A decision makes STARTING and STOPPING; an event confirms them."""
+    """Where a job is. STARTING, PREEMPTING and STOPPING are wishes that an event confirms."""
 
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
+    PREEMPTING = "preempting"
     STOPPING = "stopping"
     ENDED = "ended"
 
@@ -55,6 +56,13 @@ class Outcome(StrEnum):
     KILLED = "killed"
     LOST = "lost"
     EXPIRED = "expired"
+
+
+class Preemption(StrEnum):
+    """How a job may be made to give way; the mildest first."""
+
+    CHECKPOINT = "checkpoint"
+    REQUEUE = "requeue"
 
 
 class DeviceStatus(StrEnum):
@@ -78,7 +86,10 @@ class Request:
         memory_bytes: Host memory; None where the user declared none (then none is set apart).
         gpu_memory_bytes: Memory that each GPU must have in all; None for any.
         time_limit_s: Seconds after which the job is stopped; None for no limit.
-        wait_limit_s: Seconds after which a job that still waits leaves the queue; None for never.
+        wait_limit_s: Seconds after which a job that never ran leaves the queue; None for never.
+        expected_s: How long it likely runs, as its user or a forecast says; None is unknown. Only
+            orders jobs; nothing is stopped for it.
+        preemption: How it may be made to give way to another job; empty for not at all.
     """
 
     kind: JobKind = JobKind.CELL
@@ -89,6 +100,8 @@ class Request:
     gpu_memory_bytes: int | None = None
     time_limit_s: Seconds | None = None
     wait_limit_s: Seconds | None = None
+    expected_s: Seconds | None = None
+    preemption: tuple[Preemption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from workbench.core.model import DeviceStatus, Request, Units
+from workbench.core.model import DeviceId, DeviceStatus, Request, Units
 from workbench.core.state import Device, State
 
 
@@ -82,77 +83,155 @@ def gpus_in_service(state: State) -> list[Device]:
     return sorted(serving, key=lambda gpu: (gpu.memory_bytes is None, gpu.memory_bytes or 0))
 
 
-@dataclass(slots=True)
-class Free:
-    """What may be handed out; a scratch copy that a planner takes from and gives back to.
+class Pool:
+    """What may be handed out: whole GPUs by node, cores and host memory.
 
-    Attributes:
-        gpus: In the order in which placement prefers them.
-        cores: Negative where the host shrank below what is leased.
+    The scheduler keeps one in step with the state; planners work on copies.
+
+    Args:
+        gpus: Those that may be leased, whether they are free or not, in the order of preference.
+        cores: Free ones; negative where the host shrank below what is leased.
         memory_bytes: Likewise.
     """
 
-    gpus: list[Device]
-    cores: int
-    memory_bytes: int
+    def __init__(self, gpus: Sequence[Device], cores: int, memory_bytes: int) -> None:
+        self.cores = cores
+        self.memory_bytes = memory_bytes
+        self._gpus = gpus
+        self._ranks = {gpu.id: rank for rank, gpu in enumerate(gpus)}
+        names = list(dict.fromkeys(gpu.node for gpu in gpus))
+        numbers = {name: number for number, name in enumerate(names)}
+        self._node_of = [numbers[gpu.node] for gpu in gpus]
+        self._sizes = [self._node_of.count(number) for number in range(len(names))]
+        self._free: list[list[int]] = [[] for _ in names]
+        for rank, node in enumerate(self._node_of):
+            self._free[node].append(rank)
+        self.free_gpus = len(gpus)
 
     @classmethod
-    def of(cls, state: State) -> Free:
+    def of(cls, state: State) -> Pool:
         """Finds what may be handed out now.
 
         Args:
             state: The state; it is not changed.
 
         Returns:
-            A copy of the caller's own.
+            A pool of the caller's own.
         """
         if state.host is None:
-            return cls(gpus=[], cores=0, memory_bytes=0)
-        return cls(
-            gpus=[gpu for gpu in gpus_to_lease(state) if gpu.id not in state.holders],
-            cores=state.host.cores - state.leased_cores,
-            memory_bytes=state.host.memory_bytes - state.leased_memory_bytes,
-        )
+            return cls([], 0, 0)
+        pool = cls(gpus_to_lease(state), state.host.cores, state.host.memory_bytes)
+        pool.cores -= state.leased_cores
+        pool.memory_bytes -= state.leased_memory_bytes
+        for gpu in state.holders:
+            pool._remove(gpu)
+        return pool
+
+    def copy(self) -> Pool:
+        """Returns an equal pool that may be changed apart from this one."""
+        other = object.__new__(Pool)
+        other.cores, other.memory_bytes = self.cores, self.memory_bytes
+        other.free_gpus = self.free_gpus
+        other._gpus, other._ranks = self._gpus, self._ranks
+        other._node_of, other._sizes = self._node_of, self._sizes
+        other._free = [list(node) for node in self._free]
+        return other
 
     def take(self, units: Units) -> None:
-        """Removes what was handed out.
+        """Removes what was handed out; what is not in the pool is passed over.
 
         Args:
-            units: Units that `place` returned for this object.
+            units: A lease's.
         """
-        self.gpus = [gpu for gpu in self.gpus if gpu.id not in units.gpus]
+        for gpu in units.gpus:
+            self._remove(gpu)
         self.cores -= units.cores
         self.memory_bytes -= units.memory_bytes
 
-    def give_back(self, units: Units, usable: list[Device]) -> None:
-        """Adds what would come back when a lease ends.
+    def give_back(self, units: Units) -> None:
+        """Adds what comes back when a lease ends; GPUs that may not be leased stay out.
 
         Args:
             units: The lease's.
-            usable: The GPUs that may be handed out once free, in the order of preference; others
-                among the units stay out.
         """
-        free = {gpu.id: None for gpu in self.gpus} | dict.fromkeys(units.gpus)
-        self.gpus = [gpu for gpu in usable if gpu.id in free]
+        for gpu in units.gpus:
+            rank = self._ranks.get(gpu)
+            if rank is not None:
+                insort(self._free[self._node_of[rank]], rank)
+                self.free_gpus += 1
         self.cores += units.cores
         self.memory_bytes += units.memory_bytes
 
+    def _remove(self, gpu: DeviceId) -> None:
+        rank = self._ranks.get(gpu)
+        if rank is None:
+            return
+        node = self._free[self._node_of[rank]]
+        at = bisect_left(node, rank)
+        if at < len(node) and node[at] == rank:
+            del node[at]
+            self.free_gpus -= 1
 
-def place(free: Free, shape: Shape) -> Units | None:
-    """Chooses units for a request.
+    def may_fit(self, shape: Shape) -> bool:
+        """Tells whether there is as much as is asked for, wherever it is.
 
-    Args:
-        free: What may be handed out; it is not changed.
-        shape: What is asked for.
+        Args:
+            shape: What is asked for.
 
-    Returns:
-        The units, all at once; None where not all of them are free.
-    """
-    if shape.cores > free.cores or shape.memory_bytes > max(free.memory_bytes, 0):
-        return None
-    chosen = [gpu.id for gpu in free.gpus if is_large_enough(gpu, shape.gpu_memory_bytes)]
-    if len(chosen) < shape.gpus:
-        return None
-    return Units(
-        gpus=tuple(chosen[: shape.gpus]), cores=shape.cores, memory_bytes=shape.memory_bytes
-    )
+        Returns:
+            False only where `place` finds nothing.
+        """
+        return (
+            shape.gpus <= self.free_gpus
+            and shape.cores <= self.cores
+            and shape.memory_bytes <= max(self.memory_bytes, 0)
+        )
+
+    def place(self, shape: Shape) -> Units | None:
+        """Chooses units for a request: on the fullest node that has room, best fit first.
+
+        Args:
+            shape: What is asked for.
+
+        Returns:
+            The units, all at once; None where not all of them are free. A gang that fits on one
+            node gets one node; a larger one gets whole nodes and the rest on one more.
+        """
+        if not self.may_fit(shape):
+            return None
+        ranks = self._choose(shape) if shape.gpus else []
+        if ranks is None:
+            return None
+        return Units(
+            gpus=tuple(self._gpus[rank].id for rank in ranks),
+            cores=shape.cores,
+            memory_bytes=shape.memory_bytes,
+        )
+
+    def _choose(self, shape: Shape) -> list[int] | None:
+        free = self._free
+        if shape.gpu_memory_bytes:
+            free = [[rank for rank in node if self._is_large(rank, shape)] for node in free]
+        if len(free) == 1 or shape.gpus <= max(self._sizes):
+            return _on_one_node(free, shape.gpus)
+        chosen: list[int] = []
+        left = list(free)
+        for number in sorted(range(len(free)), key=lambda node: -self._sizes[node]):
+            size = self._sizes[number]
+            if size <= shape.gpus - len(chosen) and len(free[number]) == size:
+                chosen += free[number]
+                left[number] = []
+        rest = _on_one_node(left, shape.gpus - len(chosen))
+        return None if rest is None else chosen + rest
+
+    def _is_large(self, rank: int, shape: Shape) -> bool:
+        return is_large_enough(self._gpus[rank], shape.gpu_memory_bytes)
+
+
+def _on_one_node(free: list[list[int]], gpus: int) -> list[int] | None:
+    """Takes GPUs from the node that has the fewest to spare."""
+    best: list[int] | None = None
+    for node in free:
+        if len(node) >= gpus and (best is None or len(node) < len(best)):
+            best = node
+    return None if best is None else best[:gpus]

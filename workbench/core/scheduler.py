@@ -7,16 +7,41 @@ Read this first, then `state`, `transitions`, `apply` (facts and commits), `deci
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from workbench.core.admission import admit
 from workbench.core.apply import apply
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, Grant, Stop
-from workbench.core.events import Event, JobSubmitted
-from workbench.core.model import JobState, Seconds
+from workbench.core.decisions import Decision, Grant, Preempt, Stop
+from workbench.core.events import (
+    DeviceBusyOutside,
+    DeviceLost,
+    DeviceSeen,
+    DispatchHeld,
+    DispatchResumed,
+    Event,
+    HostRebooted,
+    HostSeen,
+    JobSubmitted,
+    LeaseEnded,
+    LeaseStarted,
+)
+from workbench.core.model import JobId, JobState, Seconds
+from workbench.core.placement import Pool, Shape
 from workbench.core.policy import Policy
-from workbench.core.state import State
-from workbench.core.waiting import Queue
+from workbench.core.settings import Settings
+from workbench.core.standings import Standings
+from workbench.core.state import Job, State
+
+_CHANGES_THE_HOST: Final = (
+    HostSeen,
+    DeviceSeen,
+    DeviceLost,
+    DeviceBusyOutside,
+    DispatchHeld,
+    DispatchResumed,
+    HostRebooted,
+)
 
 
 class Scheduler:
@@ -26,14 +51,23 @@ class Scheduler:
     transaction, and only then carries them out.
 
     Args:
-        policy: Orders waiting jobs.
+        policy: Orders jobs.
         state: Where to go on from; the scheduler owns it from now on.
+        settings: The lab's rules.
     """
 
-    def __init__(self, policy: Policy, state: State | None = None) -> None:
+    def __init__(
+        self, policy: Policy, state: State | None = None, settings: Settings | None = None
+    ) -> None:
         self._policy = policy
+        self._settings = Settings() if settings is None else settings
         self._state = State() if state is None else state
-        self._queue = Queue.of(self._state, policy)
+        self._standings = Standings.of(self._state, policy, self._settings)
+        self._pool: Pool | None = None
+        self._patient_at: Seconds | None = None
+        self._is_due = True
+        self._decided_at: Seconds | None = None
+        self._fitting: dict[Shape, None] = {}
 
     @classmethod
     def restore(
@@ -41,6 +75,7 @@ class Scheduler:
         policy: Policy,
         entries: Iterable[Event | Decision],
         snapshot: State | None = None,
+        settings: Settings | None = None,
     ) -> Scheduler:
         """Folds a journal without asking the policy, so that a new one never rewrites history.
 
@@ -51,6 +86,7 @@ class Scheduler:
             policy: Orders waiting jobs from now on.
             entries: Events and decisions in the order in which they were written.
             snapshot: The state before the first of them; the scheduler owns it from now on.
+            settings: The lab's rules from now on.
 
         Returns:
             A scheduler in the state after the last entry.
@@ -61,7 +97,7 @@ class Scheduler:
         state = State() if snapshot is None else snapshot
         for entry in entries:
             apply(state, entry)
-        return cls(policy, state)
+        return cls(policy, state, settings)
 
     @property
     def state(self) -> State:
@@ -72,6 +108,11 @@ class Scheduler:
     def policy(self) -> Policy:
         """What orders the waiting jobs."""
         return self._policy
+
+    @property
+    def standings(self) -> Standings:
+        """Where the jobs stand, to be read only; it changes with every event."""
+        return self._standings
 
     def handle(self, event: Event) -> list[Decision]:
         """Folds a fact and commits what it calls for.
@@ -87,14 +128,61 @@ class Scheduler:
                 this host could ever give). The state is unchanged; write nothing.
             IllegalEvent: It cannot follow the present state, which is unchanged; write nothing.
         """
-        admit(self._state, event)
-        apply(self._state, event)
-        if isinstance(event, JobSubmitted):
-            self._follow(event)
-        decisions = decide(self._state, self._queue)
+        self.fold(event)
+        return self.decide()
+
+    def fold(self, event: Event) -> None:
+        """Folds a fact alone, where more happened at the same instant; `decide` must follow.
+
+        Args:
+            event: As for `handle`.
+
+        Raises:
+            UserError: As for `handle`.
+            IllegalEvent: As for `handle`.
+        """
+        state = self._state
+        admit(state, event, self._fitting)
+        job = self._subject(event)
+        freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
+        apply(state, event)
+        # A job that starts gives way to nobody before its quantum is over, and frees nothing.
+        self._is_due |= (
+            not isinstance(event, LeaseStarted)
+            or event.at != self._decided_at
+            or self._settings.quantum_s <= 0
+        )
+        if isinstance(event, _CHANGES_THE_HOST):
+            self._pool = None
+            self._fitting.clear()
+        elif freed is not None and self._pool is not None:
+            self._pool.give_back(freed.units)
+        if isinstance(event, HostRebooted):
+            self._standings = Standings.of(state, self._policy, self._settings)
+        elif job is not None:
+            self._follow(job.id)
+        elif isinstance(event, JobSubmitted):
+            self._follow(event.job)
+
+    def decide(self) -> list[Decision]:
+        """Commits what the facts folded so far call for.
+
+        Returns:
+            As for `handle`.
+        """
+        state = self._state
+        if not self._is_due:
+            return []
+        self._is_due, self._decided_at = False, state.at
+        if self._pool is None:
+            self._pool = Pool.of(state)
+        self._standings.refresh(state)
+        decisions, self._patient_at = decide(state, self._standings, self._pool)
         for decision in decisions:
-            apply(self._state, decision)
-            self._follow(decision)
+            apply(state, decision)
+            if isinstance(decision, Grant):
+                self._pool.take(decision.units)
+            self._follow(decision.job)
         return decisions
 
     def next_wakeup(self) -> Seconds | None:
@@ -103,9 +191,14 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        return self._state.deadlines[0].at if self._state.deadlines else None
+        times: list[Seconds | None] = []
+        if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
+            times = [self._standings.next_change(), self._patient_at]
+        if self._state.deadlines:
+            times.append(self._state.deadlines[0].at)
+        return min((at for at in times if at is not None), default=None)
 
-    def unconfirmed(self) -> list[Grant | Stop]:
+    def unconfirmed(self) -> list[Grant | Stop | Preempt]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.
 
         Returns:
@@ -115,9 +208,17 @@ class Scheduler:
         jobs = [self._state.jobs[job] for job in self._state.leases.values()]
         grants = [job.grant for job in jobs if job.grant and job.state is JobState.STARTING]
         stops = [job.stop for job in jobs if job.stop]
-        return sorted([*grants, *stops], key=lambda decision: decision.id)
+        preempts = [job.preempt for job in jobs if job.preempt]
+        return sorted([*grants, *stops, *preempts], key=lambda decision: decision.id)
 
-    def _follow(self, entry: JobSubmitted | Decision) -> None:
-        job = self._state.find(entry.job)
+    def _subject(self, event: Event) -> Job | None:
+        """Finds the job of a live lease that an event is about."""
+        if not isinstance(event, LeaseStarted | LeaseEnded):
+            return None
+        job_id = self._state.leases.get(event.lease)
+        return None if job_id is None else self._state.jobs[job_id]
+
+    def _follow(self, job_id: JobId) -> None:
+        job = self._state.find(job_id)
         if job is not None:
-            self._queue.follow(self._state, job)
+            self._standings.follow(self._state, job)

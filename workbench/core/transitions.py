@@ -1,8 +1,9 @@
 """The life of a job, as data. The table is the specification; `apply` obeys it.
 
-JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING
-                 │                 └── Stop ──┬── Stop ────┘
-                End                        STOPPING
+JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING ─ Preempt → PREEMPTING
+                 │ ↑               └── Stop ──┬── Stop ────┘                      │ │
+                End└────── LeaseEnded ────────┼───────────────────────────────────┘ │
+                 │                        STOPPING ←────────── Stop ────────────────┘
                  └────────→ ENDED ←─ LeaseEnded, HostRebooted (from every state with a lease)
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -22,7 +23,7 @@ from workbench.core.events import (
 )
 from workbench.core.model import JobState
 
-QUEUED, STARTING, RUNNING, STOPPING, ENDED = JobState
+QUEUED, STARTING, RUNNING, PREEMPTING, STOPPING, ENDED = JobState
 
 TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
     # Submitting and cancelling are idempotent, because clients repeat them when a reply is lost.
@@ -30,11 +31,31 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
     CancelRequested: {state: state for state in JobState},
     Grant: {QUEUED: STARTING},
     # An agent repeats its confirmation after it lost the controller; a stop may overtake it.
-    LeaseStarted: {STARTING: RUNNING, RUNNING: RUNNING, STOPPING: STOPPING},
-    Stop: {STARTING: STOPPING, RUNNING: STOPPING},
-    LeaseEnded: {STARTING: ENDED, RUNNING: ENDED, STOPPING: ENDED, ENDED: ENDED},
+    LeaseStarted: {
+        STARTING: RUNNING,
+        RUNNING: RUNNING,
+        PREEMPTING: PREEMPTING,
+        STOPPING: STOPPING,
+    },
+    Preempt: {RUNNING: PREEMPTING},
+    Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
+    # A job that is preempted waits again, unless it was done before it came.
+    LeaseEnded: {
+        STARTING: ENDED,
+        RUNNING: ENDED,
+        PREEMPTING: QUEUED,
+        STOPPING: ENDED,
+        ENDED: ENDED,
+    },
     End: {QUEUED: ENDED},
-    HostRebooted: {QUEUED: QUEUED, STARTING: ENDED, RUNNING: ENDED, STOPPING: ENDED, ENDED: ENDED},
+    HostRebooted: {
+        QUEUED: QUEUED,
+        STARTING: ENDED,
+        RUNNING: ENDED,
+        PREEMPTING: QUEUED,
+        STOPPING: ENDED,
+        ENDED: ENDED,
+    },
 }
 """Entry, then state of its job (None: no such job) → next state. What is not listed is illegal."""
 

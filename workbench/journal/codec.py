@@ -7,15 +7,17 @@ change that an older version would misread (a new class, a field that must not b
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import Final, get_args
 
 import msgspec
 
+from workbench.core import fairness
 from workbench.core.decisions import Decision
 from workbench.core.events import Event
-from workbench.core.state import State
+from workbench.core.state import State, crossing_of
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The format that this version writes; it reads this one and all before."""
 
 _CLASSES: Final[dict[str, type[Event | Decision]]] = {
@@ -77,4 +79,20 @@ def decode_state(body: bytes) -> State:
     Raises:
         msgspec.DecodeError: The fields are damaged.
     """
+    if b'"crossings"' not in body:
+        return _from_format_1(body)
     return msgspec.json.decode(body, type=State)
+
+
+def _from_format_1(body: bytes) -> State:
+    """Reads a snapshot of a version that knew neither preemption nor what jobs had used."""
+    raw = msgspec.json.decode(body)
+    for job in [*raw["jobs"].values(), *raw["ended"].values()]:
+        job["queued_at"] = job["entered_at"] = job["submitted_at"]
+    state = msgspec.json.decode(msgspec.json.encode(raw), type=State)
+    for job in state.jobs.values():
+        if (crossing := crossing_of(job)) is not None:
+            insort(state.crossings, crossing)
+        if job.grant is not None:
+            fairness.charge(state, job.owner, job.grant.at, fairness.weight(job.grant.units))
+    return state

@@ -178,6 +178,18 @@ class Journal:
         """
         return self._read(after=self._snapshot_position)
 
+    def history(self) -> Iterator[Event | Decision]:
+        """Reads all entries since the journal began, for the simulator.
+
+        Yields:
+            As `entries`.
+
+        Raises:
+            JournalTooNew: As `entries`.
+            JournalError: As `entries`.
+        """
+        return self._read(after=0)
+
     def _read(self, *, after: int) -> Iterator[Event | Decision]:
         query = "SELECT position, kind, body FROM entries WHERE position > ? ORDER BY position"
         with self._explained():

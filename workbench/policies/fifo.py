@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from workbench.core.policy import Key
-from workbench.core.state import Job, State
+from workbench.core.policy import Bypass, Ordering
 
 
-class Fifo:
-    """Orders jobs by when they were submitted; greedy, as the core lets later ones pass."""
+class Fifo(Ordering):
+    """Leaves the order to the core's tie-break, which is that of submission; greedy."""
 
     name = "fifo"
 
-    def waiting_key(self, _state: State, _job: Job, /) -> Key:
-        """Leaves the order to the core's tie-break, which is that of submission.
 
-        Args:
-            _state: Not needed.
-            _job: Not needed.
+class FifoStrict(Fifo):
+    """Nothing passes the head of the queue."""
 
-        Returns:
-            The same for every job.
-        """
-        return ()
+    name = "fifo-strict"
+    bypass = Bypass.STRICT
+
+
+class Easy(Fifo):
+    """EASY backfilling: what does not put off the head's expected start may pass it."""
+
+    name = "easy"
+    bypass = Bypass.BACKFILL
+    asks_run_times = True

@@ -25,6 +25,7 @@ VERBS: Final = {
     "up": "start your controller and your agent",
     "down": "stop your controller and your agent; jobs that run go on",
     "doctor": "check this installation and say what to do",
+    "simulate": "replay a trace, or this lab's history, under a policy",
     "controller": "serve in the foreground, for a lab's service",
 }
 

@@ -1,0 +1,54 @@
+import pytest
+
+from tests.core.builders import ALICE, BOB, Lab, jobs_of
+from workbench.core.fairness import CORE_WEIGHT, HALF_LIFE_S, share, used_s
+from workbench.core.settings import Settings
+from workbench.core.state import Usage
+
+
+def test_what_was_used_a_half_life_ago_counts_half() -> None:
+    assert used_s(Usage(1000.0, 5.0, 0.0), 5.0 + HALF_LIFE_S) == pytest.approx(500.0)
+
+
+def test_use_is_reckoned_alike_in_one_step_and_in_many() -> None:
+    once = used_s(Usage(10.0, 0.0, 2.0), 5000.0)
+    usage = Usage(10.0, 0.0, 2.0)
+    for at in range(100, 5001, 100):
+        usage = Usage(used_s(usage, float(at)), float(at), 2.0)
+    assert usage.weighted_s == pytest.approx(once)
+    assert once == pytest.approx(10_010, rel=0.01)
+
+
+def test_a_lease_is_charged_from_grant_to_end() -> None:
+    lab = Lab(gpus=2)
+    lab.submit("a", gpus=2)
+    lab.submit("b", BOB, cores=4)
+    lab.start("a")
+    lab.tick(100.0)
+    lab.end("a")
+    lab.tick(200.0)
+    assert used_s(lab.state.usage[ALICE], lab.at) == pytest.approx(200.0, rel=0.001)
+    assert used_s(lab.state.usage[BOB], lab.at) == pytest.approx(800.0 * CORE_WEIGHT, rel=0.001)
+
+
+def test_who_used_twice_as_much_stands_one_share_lower() -> None:
+    lab = Lab(gpus=1)
+    lab.submit("a", gpus=1)
+    assert share(lab.state, ALICE) == 0
+    lab.tick(2.1 * 3600.0)
+    assert share(lab.state, ALICE) == 2
+    lab.tick(4.2 * 3600.0)
+    assert share(lab.state, ALICE) == 3
+    assert share(lab.state, BOB) == 0
+
+
+@pytest.mark.parametrize(("is_fair", "first"), [(True, "b"), (False, "a")])
+def test_the_one_who_used_less_comes_first_within_a_class(*, is_fair: bool, first: str) -> None:
+    rules = Settings(fair_share=is_fair, bound_s=None, ageing_s=None)
+    lab = Lab(gpus=1, settings=rules)
+    lab.submit("used", gpus=1)
+    lab.start("used")
+    lab.tick(24 * 3600.0)
+    lab.submit("a", gpus=1)
+    lab.submit("b", BOB, gpus=1)
+    assert jobs_of(lab.end("used")) == [first]
