@@ -9,7 +9,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from workbench.frontends.magics.status_line import PAUSE_S, StatusLine
+from tests.frontends.server.scenes import job
+from workbench.frontends.magics.status_line import PAUSE_S, StatusLine, waiting_text
 
 
 class Clock:
@@ -72,3 +73,11 @@ def test_the_plan_is_sent_with_the_first_and_the_last_line_only(sent: Any) -> No
     line.show("running")
     line.end("ran")
     assert ["the plan" in one.data["text/html"] for one in sent.outputs] == [True, False, True]
+
+
+def test_a_cell_that_waits_for_its_own_kernels_gpu_says_how_to_give_it_back() -> None:
+    reason = "it waits for 1 GPU, 0 free: GPU-9b2f41c0 is held by job 0123abcd"
+    view = job(1, place=1, reason=reason)
+    assert "%gpu-release" in waiting_text(view, own_lease="0123abcd" + "0" * 24)
+    assert "%gpu-release" not in waiting_text(view, own_lease="f" * 32)
+    assert "%gpu-release" not in waiting_text(view)

@@ -36,6 +36,9 @@ class Detached:
             tree = ast.parse(self._shell.transform_cell(info.raw_cell))
         except SyntaxError:
             return
+        calls = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        if "result" in calls:
+            return
         reads = cell_names(tree).reads
         for job, names in self._names.items():
             if shared := sorted(names & reads):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import threading
@@ -15,6 +16,7 @@ from workbench.client import Background, KernelSession, WorkbenchError
 from workbench.client.publish import Publisher
 from workbench.client.session import Happening, Over, Printed, Seen, Trouble
 from workbench.frontends.magics.status_line import StatusLine, running_text, waiting_text
+from workbench.protocol.environment import lease_of_process
 from workbench.protocol.job_files import LEASE
 from workbench.protocol.messages import JobView, LeaseEnding
 
@@ -98,7 +100,7 @@ class Following:
         if view is None or self._interrupts:
             return
         if view.state == "queued":
-            self._line.show(waiting_text(view))
+            self._line.show(waiting_text(view, own_lease=lease_of_process(os.environ)))
         elif view.state == "running":
             self._line.show(running_text(view, self._publisher.done, self._publisher.total))
 

@@ -20,7 +20,7 @@ from workbench.client.kernel_lease import KernelLease, Wanted
 from workbench.frontends.magics.magics import plain_errors
 from workbench.frontends.magics.options import help_text, read_arguments
 from workbench.frontends.magics.tables import Shown
-from workbench.protocol.environment import MARK, SIMULATED
+from workbench.protocol.environment import MARK, SIMULATED, job_of_mark
 from workbench.protocol.quantities import check_count, format_seconds, parse_bytes, parse_seconds
 
 CUDA_DEVICE: Final = "/dev/nvidia-uvm"
@@ -90,7 +90,7 @@ class LeaseMagics(Magics):
                 next_step=f"{end}; that gives the GPU back",
             )
         gpus = _gpus(os.environ)
-        self._run(leases.give_back(_job_of(held)))
+        self._run(leases.give_back(job_of_mark(held)))
         own = own_environment(os.environ)
         for name in set(os.environ) - set(own):
             del os.environ[name]
@@ -166,11 +166,6 @@ def _wanted(given: argparse.Namespace) -> Wanted:
         wait_s=parse_seconds(given.wait, "--wait"),
         keeps_ticket=False,
     )
-
-
-def _job_of(mark: str) -> str:
-    """Return the job in a lease's mark, `MARK/JOB…`."""
-    return mark.rstrip(".").partition("/")[2]
 
 
 def _is_started_with(mark: str) -> bool:

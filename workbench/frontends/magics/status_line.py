@@ -71,10 +71,18 @@ def _html(text: str, plan_text: str) -> str:
     return f"<details><summary>{head}</summary>{plan}</details>"
 
 
-def waiting_text(view: JobView) -> str:
-    """Return place, reason and estimate of a waiting job, such as `waiting, next in line: …`."""
+def waiting_text(view: JobView, *, own_lease: str | None = None) -> str:
+    """Return place, reason and estimate of a waiting job, such as `waiting, next in line: …`.
+
+    Args:
+        view: The job.
+        own_lease: The job by which this kernel holds a GPU; it cannot give it back while it waits.
+    """
     place = "next in line" if view.place == 1 else f"place {view.place} in line"
-    return f"waiting, {place}: {view.reason}{_estimate_text(view)}"
+    text = f"waiting, {place}: {view.reason}{_estimate_text(view)}"
+    if own_lease is not None and f"job {own_lease[:8]}" in view.reason:
+        return f"{text}. That is this kernel: interrupt the cell, then %gpu-release gives it back"
+    return text
 
 
 def running_text(view: JobView, done: int, total: int) -> str:
