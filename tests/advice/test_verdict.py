@@ -85,7 +85,7 @@ def test_a_host_without_a_gpu_says_so() -> None:
 
 def test_a_simulated_gpu_is_never_chosen_by_itself() -> None:
     net = torch.nn.Linear(4096, 4096)
-    assert "this host has none" in verdict("net.to('cuda')", simulated=True, net=net)
+    assert "none but SIMULATED ones" in verdict("net.to('cuda')", simulated=True, net=net)
 
 
 def test_what_the_user_asked_for_is_obeyed_and_said() -> None:

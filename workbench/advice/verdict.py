@@ -72,15 +72,8 @@ def advise(
             "idle; use `.to(workbench.device())` to let it run on either",
             confidence="high",
         )
-    if not _has_gpu(sample):
-        return Advice(
-            device="cpu",
-            gpus=0,
-            reason=f"the code could use a GPU ({', '.join(able)}), but this host has none"
-            if sample is not None
-            else "the host's devices are not known yet",
-            confidence="high" if sample is not None else "low",
-        )
+    if sample is None or not _has_gpu(sample):
+        return _without_gpu(able, sample)
     return _by_size(found, able)
 
 
@@ -95,11 +88,20 @@ def _cannot_use(found: Workload) -> Advice:
     )
 
 
-def _has_gpu(sample: Sample | None) -> bool:
+def _without_gpu(able: Sequence[str], sample: Sample | None) -> Advice:
+    if sample is None:
+        reason = "the host's devices are not known yet"
+        return Advice(device="cpu", gpus=0, reason=reason, confidence="low")
+    none = "none"
+    if any(one.simulated for one in sample.devices):
+        none = "none but SIMULATED ones, which --device gpu takes"
+    reason = f"the code could use a GPU ({', '.join(able)}), but this host has {none}"
+    return Advice(device="cpu", gpus=0, reason=reason, confidence="high")
+
+
+def _has_gpu(sample: Sample) -> bool:
     """Whether a real GPU answers; a simulated one is never chosen by itself."""
-    return sample is not None and any(
-        one.status == SampleStatus.OK and not one.simulated for one in sample.devices
-    )
+    return any(one.status == SampleStatus.OK and not one.simulated for one in sample.devices)
 
 
 def _by_size(found: Workload, able: Sequence[str]) -> Advice:
