@@ -285,10 +285,10 @@ class _Round:
             self._own().take(units)
             self._granted[job.id] = units
             return [_Start(job, units, self._reason(contender), is_settled)]
-        if job.id in self._state.yielding:
+        if self._reserved or job.id in self._state.yielding:
             return []
         victims = self.victims.of(contender, self._pool)
-        if not victims or self._reserved:
+        if not victims:
             return []
         self._granted[job.id] = self._set_apart(shape, victims)
         return [_GiveWay(victim, job) for victim in victims]
