@@ -6,8 +6,9 @@ import pytest
 from tests.core.builders import Lab, gpu
 from workbench.core.errors import BrokenInvariant
 from workbench.core.invariants import check
+from workbench.core.job import Deadline
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
-from workbench.core.state import Deadline, State
+from workbench.core.state import State
 
 
 def busy_lab() -> Lab:

@@ -32,7 +32,7 @@ from workbench.core.model import (
     Request,
     Units,
 )
-from workbench.core.placement import Shape
+from workbench.core.placement import shape_of
 from workbench.core.policy import Bypass
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
@@ -301,7 +301,7 @@ class AnyLab(RuleBasedStateMachine):
             return
         for job in self.waiting:
             other_owner, other = self.requests[job]
-            if other_owner not in self.agents or Shape.of(other) != Shape.of(request):
+            if other_owner not in self.agents or shape_of(other) != shape_of(request):
                 continue
             if self.policy.bypass is not Bypass.GREEDY:
                 continue

@@ -13,8 +13,8 @@ from workbench.controller.errors import NotYours, Unknown
 from workbench.controller.log import LOG
 from workbench.controller.publisher import Publisher
 from workbench.controller.releases import Releases
+from workbench.core.job import Job
 from workbench.core.model import JobId, LeaseId, Uid
-from workbench.core.state import Job
 from workbench.protocol.messages import ControllerView
 from workbench.transport.connection import Connection
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
 from workbench.core.events import CancelRequested, Event, JobSubmitted
-from workbench.core.model import DeviceStatus, Request
-from workbench.core.placement import Shape, is_large_enough
+from workbench.core.model import DeviceStatus, Request, Shape
+from workbench.core.placement import is_large_enough, shape_of
 from workbench.core.spelling import count, spell_bytes
 from workbench.core.state import Device, State
 
@@ -33,7 +33,7 @@ def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
         known = state.find(event.job)
         if known is None:
             _check_numbers(event.request)
-            shape = Shape.of(event.request)
+            shape = shape_of(event.request)
             if shape not in fitting:
                 _check_host(state, event.request)
                 _check_gpus(state, event.request)

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from workbench.core import fairness, preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
-from workbench.core.model import JobId, JobState, Outcome, Seconds, Uid, Units
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Uid, Units
+from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
 from workbench.core.reservations import Lane, Reservation, reserve
 from workbench.core.standings import CLASSES, OVERDUE, Standings, Turn
-from workbench.core.state import Job, State, expected_end, lease_id
+from workbench.core.state import State, expected_end, lease_id
 
 ITS_TURN = "it is its turn"
 """Ends the reason of a grant that there is nothing to say of."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from workbench.core.model import JobId, JobState, Seconds, Units
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Seconds, Shape, Units
+from workbench.core.placement import Pool, shape_of
 from workbench.core.spelling import short_job
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 LOOK_AHEAD_JOBS = 100
 """Of how many waiting jobs the start is estimated; behind them it is too uncertain to say."""
@@ -133,7 +134,7 @@ def _start(
     left: list[Job] = []
     misfits: dict[Shape, None] = {}
     for job in waiting:
-        shape = Shape.of(job.request)
+        shape = shape_of(job.request)
         units = None if shape in misfits else free.place(shape)
         if units is None:
             misfits[shape] = None

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
-from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds
-from workbench.core.placement import Shape, gpus_in_service, is_large_enough
+from workbench.core.job import Job
+from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.placement import gpus_in_service, is_large_enough, shape_of
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.standings import Standings, in_order
-from workbench.core.state import Device, Job, State
+from workbench.core.state import Device, State
 
 _DEVICES_NAMED = 4
 """A sentence names this many GPUs and counts the rest."""
@@ -83,7 +84,7 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
     reasons: dict[tuple[bool, Shape], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, Shape.of(job.request))
+        kind = (job.owner in state.agents, shape_of(job.request))
         if kind not in reasons:
             reasons[kind] = _why_it_waits(state, job, kind[1])
         range_ = estimates[job.id]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.core.errors import BrokenInvariant
+from workbench.core.job import Job, deadline_of
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
-from workbench.core.state import ENDED_JOBS_KEPT, Job, State, deadline_of
+from workbench.core.state import ENDED_JOBS_KEPT, State
 
 _LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
 

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from workbench.core.model import DeviceId, DeviceStatus, Request, Units
+from workbench.core.model import DeviceId, DeviceStatus, Request, Shape, Units
 from workbench.core.state import Device, State
 
 
-class Shape(NamedTuple):
-    """What placement looks at in a request; jobs of one shape fit or do not fit together."""
+def shape_of(request: Request) -> Shape:
+    """Takes from a request what placement looks at first.
 
-    gpus: int
-    gpu_memory_bytes: int
-    cores: int
-    memory_bytes: int
+    Args:
+        request: Any request.
 
-    @classmethod
-    def of(cls, request: Request) -> Shape:
-        """Takes from a request what placement looks at.
-
-        Args:
-            request: Any request.
-
-        Returns:
-            Its shape; 0 stands for what it does not ask for.
-        """
-        return cls(
-            gpus=request.gpus,
-            gpu_memory_bytes=(request.gpu_memory_bytes or 0) if request.gpus else 0,
-            cores=request.cores,
-            memory_bytes=request.memory_bytes or 0,
-        )
+    Returns:
+        Its shape; 0 stands for what it does not ask for.
+    """
+    return Shape(
+        gpus=request.gpus,
+        gpu_memory_bytes=(request.gpu_memory_bytes or 0) if request.gpus else 0,
+        cores=request.cores,
+        memory_bytes=request.memory_bytes or 0,
+        share_bytes=request.share_bytes or 0,
+        mig=request.mig or "",
+        models=request.models,
+    )
 
 
 def is_large_enough(device: Device, gpu_memory_bytes: int) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from workbench.core.model import JobId, Seconds, Uid
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, Seconds, Shape, Uid
+from workbench.core.placement import Pool
 from workbench.core.spelling import short_job
 from workbench.core.standings import OVERDUE, Runner, Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 _SLACK_S: Final = 1e-6
 _STEP_S: Final = 1.0

@@ -26,12 +26,13 @@ from workbench.core.events import (
     LeaseEnded,
     LeaseStarted,
 )
-from workbench.core.model import JobId, JobState, Seconds
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Seconds, Shape
+from workbench.core.placement import Pool
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
 from workbench.core.standings import Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 _CHANGES_THE_HOST: Final = (
     HostSeen,

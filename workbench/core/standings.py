@@ -12,11 +12,12 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core import fairness
-from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Uid
-from workbench.core.placement import Shape
+from workbench.core.job import Job, crossing_of, waited_s
+from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
+from workbench.core.placement import shape_of
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
-from workbench.core.state import Job, State, crossing_of, waited_s
+from workbench.core.state import State
 
 CLASSES: Final = tuple(PriorityClass)
 OVERDUE: Final = -1
@@ -131,7 +132,7 @@ class Standings:
             self._leave(*known)
         overdue = self._overdue_turns.pop(job.id, None)
         if overdue is not None:
-            shape = Shape.of(job.request)
+            shape = shape_of(job.request)
             turns = self.overdue[shape]
             del turns[bisect_left(turns, overdue)]
             if not turns:
@@ -194,9 +195,9 @@ class Standings:
             if overdue_at <= state.at + _SLACK_S:
                 overdue = Turn(overdue_at, job.number, job.id)
                 self._overdue_turns[job.id] = overdue
-                insort(self.overdue.setdefault(Shape.of(job.request), []), overdue)
+                insort(self.overdue.setdefault(shape_of(job.request), []), overdue)
         level = self.level_of(state, job)
-        place = Place(level, Shape.of(job.request), self.policy.tier(state, job), job.owner)
+        place = Place(level, shape_of(job.request), self.policy.tier(state, job), job.owner)
         turn = self.turn_of(state, job)
         queues = self.waiting[level].setdefault(place.shape, {})
         insort(queues.setdefault((place.tier, place.owner), []), turn)

@@ -9,7 +9,7 @@ JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING ─ 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.errors import IllegalEvent
@@ -79,3 +79,17 @@ def next_state(entry: Event | Decision, state: JobState | None) -> JobState:
         message = f"{type(entry).__name__} is illegal {where}: {entry}"
         raise IllegalEvent(message)
     return following
+
+
+def refuse(entry: Event | Decision, rule: str) -> NoReturn:
+    """Says that an entry cannot follow the state.
+
+    Args:
+        entry: The entry.
+        rule: What it breaks.
+
+    Raises:
+        IllegalEvent: Always.
+    """
+    message = f"{type(entry).__name__} is illegal: {rule}: {entry}"
+    raise IllegalEvent(message)

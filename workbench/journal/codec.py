@@ -15,7 +15,8 @@ import msgspec
 from workbench.core import fairness
 from workbench.core.decisions import Decision
 from workbench.core.events import Event
-from workbench.core.state import State, crossing_of
+from workbench.core.job import crossing_of
+from workbench.core.state import State
 
 FORMAT: Final = 2
 """The format that this version writes; it reads this one and all before."""
