@@ -56,7 +56,7 @@ REFUSALS: dict[str, tuple[Event | Decision, str]] = {
     "a second grant": (replace(GOOD, job=JobId("a")), "while its job is starting"),
     "a leased GPU": (replace(GOOD, units=Units(gpus=(gpu(0),))), "is leased, unknown or not"),
     "an unknown GPU": (replace(GOOD, units=Units(gpus=(gpu(8),))), "is leased, unknown or not"),
-    "too many GPUs": (replace(GOOD, units=Units(gpus=(gpu(1), gpu(2)))), "1 different GPUs"),
+    "too many GPUs": (replace(GOOD, units=Units(gpus=(gpu(1), gpu(2)))), "asked for 1 GPU"),
     "too many cores": (replace(GOOD, units=Units(gpus=(gpu(1),), cores=5)), "that many cores"),
     "too much memory": (
         replace(GOOD, units=Units(gpus=(gpu(1),), memory_bytes=5 * GIB)),

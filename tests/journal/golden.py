@@ -11,7 +11,9 @@ from workbench.core.events import (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    HoldRequested,
     JobSubmitted,
+    ReleaseRequested,
 )
 from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
 from workbench.journal.codec import FORMAT
@@ -66,6 +68,9 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.start("e" * 32)
         lab.tick(200)
         lab.submit("f" * 32, cores=8, priority=HIGH)
+    if format_ > 2:
+        lab.send(HoldRequested(at=200, job=JobId("f" * 32)))
+        lab.send(ReleaseRequested(at=201, job=JobId("f" * 32)))
     return lab, covered
 
 

@@ -20,11 +20,13 @@ from workbench.core.events import (
     DispatchHeld,
     DispatchResumed,
     Event,
+    HoldRequested,
     HostRebooted,
     HostSeen,
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ReleaseRequested,
     Tick,
 )
 from workbench.core.filing import cross
@@ -67,6 +69,8 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     AgentLost: host.agent_lost,
     JobSubmitted: jobs.job_submitted,
     CancelRequested: jobs.cancel_requested,
+    HoldRequested: jobs.hold_requested,
+    ReleaseRequested: jobs.release_requested,
     LeaseStarted: leases.lease_started,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
-from workbench.core.placement import Pool, shape_of
+from workbench.core.placement import Pool, shapes_of
 from workbench.core.spelling import short_job
 from workbench.core.state import State
 
@@ -134,10 +134,13 @@ def _start(
     left: list[Job] = []
     misfits: dict[Shape, None] = {}
     for job in waiting:
-        shape = shape_of(job.request)
-        units = None if shape in misfits else free.place(shape)
-        if units is None:
+        units = None
+        for shape in shapes_of(job.request):
+            units = None if shape in misfits else free.place(shape)
+            if units is not None:
+                break
             misfits[shape] = None
+        if units is None:
             left.append(job)
             continue
         free.take(units)

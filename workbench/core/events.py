@@ -89,7 +89,11 @@ class AgentLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmitted:
-    """A user submitted a job. The same job id again with the same request changes nothing."""
+    """A user submitted a job. The same job id again with the same request changes nothing.
+
+    Attributes:
+        group: Whose quota it counts against, besides its owner's; empty for none.
+    """
 
     at: Seconds
     job: JobId
@@ -97,6 +101,7 @@ class JobSubmitted:
     request: Request
     name: str
     notebook: str | None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,22 @@ class CancelRequested:
     at: Seconds
     job: JobId
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRequested:
+    """The owner of a waiting job wants it to wait until it is released."""
+
+    at: Seconds
+    job: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseRequested:
+    """The owner of a held job wants it to go on. On a job that is not held this changes nothing."""
+
+    at: Seconds
+    job: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +177,8 @@ Event = (
     | AgentLost
     | JobSubmitted
     | CancelRequested
+    | HoldRequested
+    | ReleaseRequested
     | LeaseStarted
     | LeaseEnded
     | HostRebooted

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.job import Job
-from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
-from workbench.core.placement import gpus_in_service, is_large_enough, shape_of
+from workbench.core.model import After, DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.placement import gpus_in_service, is_large_enough, shapes_of
+from workbench.core.quotas import Account, Limits
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.standings import Standings, in_order
 from workbench.core.state import Device, State
@@ -81,12 +82,13 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
     """
     order = in_order(state, standings)
     estimates = estimate(state, order)
-    reasons: dict[tuple[bool, Shape], str] = {}
+    limits = Limits(state, standings.settings)
+    reasons: dict[tuple[bool, Account, tuple[Shape, ...]], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, shape_of(job.request))
+        kind = (job.owner in state.agents, Account.of(job), shapes_of(job.request))
         if kind not in reasons:
-            reasons[kind] = _why_it_waits(state, job, kind[1])
+            reasons[kind] = _why_it_waits(state, job, limits)
         range_ = estimates[job.id]
         explanations[job.id] = Explanation(
             place=place,
@@ -95,16 +97,55 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
             high_s=range_.high_s,
             estimate_reason=range_.reason,
         )
+    for job in state.jobs.values():
+        if job.state is JobState.QUEUED and job.id not in explanations:
+            explanations[job.id] = _put_off(state, job)
     return explanations
 
 
+def _put_off(state: State, job: Job) -> Explanation:
+    """Explains a job that waits for something other than units."""
+    reasons, low_s = [], None
+    if job.is_held:
+        reasons.append("it is held until its owner releases it")
+    reasons += [
+        f"it waits for {short_job(one.job)} to {_ENDINGS[one.after]}"
+        for one in job.request.after
+        if one.job in job.waits_for
+    ]
+    if job.queued_at > state.at:
+        low_s = job.queued_at - state.at
+        when = f"in {low_s:.0f} s at the soonest"
+        if job.failures:
+            tries = f"try {job.failures + 1} of {job.request.retries + 1}"
+            reasons.append(f"it starts again {when}, {tries}; the last one {job.detail}")
+        else:
+            reasons.append(f"it starts {when}, as asked for")
+    reason = "; ".join(reasons)
+    why = "unknown: it does not wait for units yet"
+    return Explanation(place=None, reason=reason, low_s=low_s, high_s=None, estimate_reason=why)
+
+
+_ENDINGS = {After.OK: "be done", After.ANY: "end", After.FAIL: "end without being done"}
 _READY = "ready: start the kernel"
 _NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
 
 
-def _why_it_waits(state: State, job: Job, shape: Shape) -> str:
+def _why_it_waits(state: State, job: Job, limits: Limits) -> str:
     if job.owner not in state.agents:
         return _NO_AGENT
+    account, shapes = Account.of(job), shapes_of(job.request)
+    allowed = limits.allowed(account, shapes)
+    if not allowed:
+        return "; ".join(limits.against(account, shapes[0]))
+    reasons = [_why_no_units(state, shape) for shape in allowed]
+    why = ", or ".join(reason for reason in reasons if reason) or "it is about to start"
+    if account.is_high and not limits.may_be_high(account.owner):
+        why = f"it counts as class normal, its owner's budget of class high is used; {why}"
+    return why
+
+
+def _why_no_units(state: State, shape: Shape) -> str:
     if shape.gpus and state.held is not None:
         return f"no GPU is handed out now: {state.held}"
     reasons = [
@@ -112,7 +153,7 @@ def _why_it_waits(state: State, job: Job, shape: Shape) -> str:
         _why_no_cores(state, shape),
         _why_no_memory(state, shape),
     ]
-    return "; ".join(reason for reason in reasons if reason) or "it is about to start"
+    return "; ".join(reason for reason in reasons if reason)
 
 
 def _why_no_gpus(state: State, shape: Shape) -> str:

@@ -6,8 +6,18 @@ from collections.abc import Iterator
 
 from workbench.core.errors import BrokenInvariant
 from workbench.core.job import Job, deadline_of
-from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
-from workbench.core.state import ENDED_JOBS_KEPT, State
+from workbench.core.model import (
+    DeviceId,
+    DeviceStatus,
+    JobId,
+    JobState,
+    LeaseId,
+    PriorityClass,
+    Uid,
+)
+from workbench.core.placement import shapes_of
+from workbench.core.quotas import counts_as
+from workbench.core.state import ENDED_JOBS_KEPT, State, Tally
 
 _LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
 
@@ -21,7 +31,8 @@ def check(state: State) -> None:
     Raises:
         BrokenInvariant: It contradicts itself; all contradictions are named.
     """
-    broken = [*_jobs(state), *_ended(state), *_leases(state), *_counters(state)]
+    broken = [*_jobs(state), *_putting_off(state), *_ended(state)]
+    broken += [*_leases(state), *_tallies(state), *_counters(state)]
     broken.extend(
         f"{device.id} is available and yet {device.reason}"
         for device in state.devices.values()
@@ -53,6 +64,50 @@ def _jobs(state: State) -> Iterator[str]:
     due = sorted(deadline for job in state.jobs.values() if (deadline := deadline_of(job)))
     if state.deadlines != due:
         yield f"deadlines are {state.deadlines}, not {due}"
+
+
+def _putting_off(state: State) -> Iterator[str]:
+    dependents: dict[JobId, tuple[JobId, ...]] = {}
+    for job in state.jobs.values():
+        for one in job.waits_for:
+            dependents[one] = (*dependents.get(one, ()), job.id)
+        if (job.put_off_at is not None) != (job.is_held or bool(job.waits_for)):
+            yield f"job {job.id} is put off since {job.put_off_at}"
+        if job.put_off_at is not None and job.grant is not None:
+            yield f"job {job.id} has a lease and is put off"
+    if state.dependents != dependents:
+        yield f"jobs wait for others as {state.dependents}, not {dependents}"
+
+
+def _tallies(state: State) -> Iterator[str]:
+    """Checks what users and groups hold."""
+    arrays: dict[Uid, dict[str, int]] = {}
+    held: dict[tuple[str, Uid | str], list[int]] = {}
+    for job in state.jobs.values():
+        if job.grant is None:
+            continue
+        accounts: list[tuple[str, Uid | str]] = [("user", job.owner)]
+        if job.group:
+            accounts.append(("group", job.group))
+        if job.request.priority is counts_as(job) is PriorityClass.HIGH:
+            accounts.append(("high", job.owner))
+        for account in accounts:
+            sums = held.setdefault(account, [0, 0])
+            sums[0] += 1
+            sums[1] += len(job.grant.units.gpus)
+        if job.request.array is not None:
+            counts = arrays.setdefault(job.owner, {})
+            counts[job.request.array.id] = counts.get(job.request.array.id, 0) + 1
+    known: list[tuple[str, Uid | str, Tally]] = [
+        *(("user", owner, tally) for owner, tally in state.users.items()),
+        *(("group", group, tally) for group, tally in state.groups.items()),
+        *(("high", owner, tally) for owner, tally in state.high.items()),
+    ]
+    now = {(kind, key): [one.leases, one.gpus] for kind, key, one in known if one.leases}
+    if now != held:
+        yield f"tallies are {now}, not {held}"
+    if state.arrays != arrays:
+        yield f"arrays hold {state.arrays}, not {arrays}"
 
 
 def _ended(state: State) -> Iterator[str]:
@@ -92,7 +147,7 @@ def _leases(state: State) -> Iterator[str]:
 
 def _gang(state: State, job: Job) -> Iterator[str]:
     gpus = job.grant.units.gpus if job.grant else ()
-    if len(gpus) != job.request.gpus:
+    if len(gpus) not in {shape.gpus for shape in shapes_of(job.request)}:
         yield f"job {job.id} asked for {job.request.gpus} GPUs and has {gpus}"
     unknown = [gpu for gpu in gpus if gpu not in state.devices]
     if unknown:

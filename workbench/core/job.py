@@ -22,7 +22,14 @@ class Job:
         notebook: Where it was submitted, if in a notebook.
         number: Counts submissions up from 0; smaller came first.
         submitted_at: When it was queued first.
-        queued_at: Since when it waits; later than `submitted_at` if it was preempted.
+        group: Its owner's, for quotas; empty for none.
+        queued_at: Since when it waits for units; later than `submitted_at` if it was preempted or
+            put off. In the future for one that waits for that time.
+        put_off_s: How long it was put off: held, not yet due, or waiting for other jobs.
+        put_off_at: Since when it is held or waits for other jobs; None if it does neither.
+        is_held: Whether its owner has to release it first.
+        waits_for: Live jobs that have to end first.
+        failures: How often it started again because it failed.
         served_s: How long its earlier leases ran, in seconds; what a REQUEUE threw away included.
         preemptions: How often it gave way.
         level: Of its service, see `history`; never falls.
@@ -46,6 +53,12 @@ class Job:
     number: int
     submitted_at: Seconds
     queued_at: Seconds
+    group: str = ""
+    put_off_s: Seconds = 0.0
+    put_off_at: Seconds | None = None
+    is_held: bool = False
+    waits_for: tuple[JobId, ...] = ()
+    failures: int = 0
     served_s: Seconds = 0.0
     preemptions: int = 0
     level: int = 0
@@ -101,8 +114,9 @@ def deadline_of(job: Job) -> Deadline | None:
         The deadline in force in the job's present state; None if there is none.
     """
     limit_s, since = None, None
-    if job.state is JobState.QUEUED and not job.preemptions:
-        limit_s, since = job.request.wait_limit_s, job.submitted_at
+    if job.state is JobState.QUEUED and not job.preemptions and not job.failures:
+        if job.put_off_at is None:
+            limit_s, since = job.request.wait_limit_s, job.queued_at
     elif job.state is JobState.RUNNING:
         limit_s, since = job.request.time_limit_s, job.started_at
         limit_s = None if limit_s is None else limit_s - job.served_s
@@ -143,7 +157,7 @@ def useful_s(job: Job, at: Seconds) -> Seconds:
 
 
 def waited_s(job: Job, at: Seconds) -> Seconds:
-    """Says how long a job has waited in all, what its restarts cost it included.
+    """Says how long a job has waited for units in all, what its restarts cost it included.
 
     Args:
         job: A waiting job.
@@ -152,7 +166,20 @@ def waited_s(job: Job, at: Seconds) -> Seconds:
     Returns:
         Seconds, at least 0.
     """
-    return at - job.submitted_at - useful_s(job, at)
+    return at - job.submitted_at - job.put_off_s - useful_s(job, at)
+
+
+def is_put_off(job: Job, at: Seconds) -> bool:
+    """Tells whether a waiting job waits for something other than units.
+
+    Args:
+        job: A waiting job.
+        at: Now.
+
+    Returns:
+        Whether it is held, not yet due, or waits for other jobs.
+    """
+    return job.put_off_at is not None or job.queued_at > at
 
 
 def served_s(job: Job, at: Seconds) -> Seconds:

@@ -29,6 +29,18 @@ def shape_of(request: Request) -> Shape:
     )
 
 
+def shapes_of(request: Request) -> tuple[Shape, ...]:
+    """Lists what would do for a request.
+
+    Args:
+        request: Any request.
+
+    Returns:
+        Its shapes, the preferred first.
+    """
+    return (shape_of(request), *request.alternatives)
+
+
 def is_large_enough(device: Device, gpu_memory_bytes: int) -> bool:
     """Tells whether a GPU has this much memory in all.
 

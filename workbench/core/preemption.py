@@ -25,14 +25,14 @@ class Contender(NamedTuple):
         level: Its class as an index, or `OVERDUE`.
         share: Its owner's rank by use.
         score: The policy's, now.
-        shape: What it asks for.
+        shapes: What would do for it, the preferred first.
     """
 
     job: Job
     level: int
     share: int
     score: float
-    shape: Shape
+    shapes: tuple[Shape, ...]
 
 
 class Victims:
@@ -75,7 +75,7 @@ class Victims:
             return []
         if self._runners is None:
             self._runners = self._standings.runners(self._state)
-        shape = contender.shape
+        shape = contender.shapes[0]  # Nobody gives way for what is not even preferred.
         gpus, cores, memory = pool.free_gpus, pool.cores, pool.memory_bytes
         chosen: list[Job] = []
         for running in self._candidates(contender, self._runners):

@@ -74,6 +74,23 @@ class Usage(NamedTuple):
     rate: float
 
 
+class Tally(NamedTuple):
+    """What a user or a group holds and has spent; `quotas` reads and changes it.
+
+    Attributes:
+        leases: Live leases.
+        gpus: GPUs of these.
+        at: When `days` was reckoned.
+        days: GPU-seconds spent until then on each of the latest days of the lab's clock, the
+            number of the day first.
+    """
+
+    leases: int = 0
+    gpus: int = 0
+    at: Seconds = 0.0
+    days: tuple[tuple[int, float], ...] = ()
+
+
 @dataclass(slots=True, kw_only=True)
 class State:
     """All that the core knows.
@@ -87,9 +104,14 @@ class State:
             still lists the agents of before, until the driver says that they are lost.
         jobs: Live jobs (none has ended), in the order of submission.
         ended: The `ENDED_JOBS_KEPT` jobs that ended last, the latest at the end.
-        cancelling: Live jobs whose cancel was asked for, with the reason, and which are neither
-            ended nor being stopped yet; empty once the decisions on an event are committed.
+        cancelling: Live jobs whose cancel was asked for, or which wait for a job that did not end
+            as they need it, with the reason. They are neither ended nor being stopped yet; empty
+            once the decisions on an event are committed.
         usage: What each owner used lately, for fair share.
+        users: What each owner holds and spent, for quotas.
+        groups: What each group holds and spent, for quotas.
+        high: What each owner holds and spent in the class `high`, for its budget.
+        arrays: Derived. The number of live leases of each array that has any, by owner.
         history: What the finished jobs of this lab teach about those that run.
         next_job: The number of the next job; larger than every job's.
         next_decision: The id of the next decision; larger than every decision's.
@@ -99,6 +121,7 @@ class State:
         holders: Derived. The lease of each leased GPU; a GPU has at most one.
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
+        dependents: Derived. Those that wait for each live job to end, in the order of submission.
         yielding: Derived. The PREEMPTING jobs of each job that they give way to.
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
             RUNNING job with a time limit: the one expires, the other is stopped.
@@ -114,6 +137,10 @@ class State:
     ended: dict[JobId, Job] = field(default_factory=dict)
     cancelling: dict[JobId, str] = field(default_factory=dict)
     usage: dict[Uid, Usage] = field(default_factory=dict)
+    users: dict[Uid, Tally] = field(default_factory=dict)
+    groups: dict[str, Tally] = field(default_factory=dict)
+    high: dict[Uid, Tally] = field(default_factory=dict)
+    arrays: dict[Uid, dict[str, int]] = field(default_factory=dict)
     history: History = field(default_factory=History)
     next_job: int = 0
     next_decision: int = 0
@@ -122,6 +149,7 @@ class State:
     holders: dict[DeviceId, LeaseId] = field(default_factory=dict)
     leased_cores: int = 0
     leased_memory_bytes: int = 0
+    dependents: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     yielding: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     deadlines: list[Deadline] = field(default_factory=list)
     crossings: list[Deadline] = field(default_factory=list)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from workbench.core import fairness
+from workbench.core import fairness, quotas
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.filing import put
+from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.leases import forget_yielding
 from workbench.core.job import Job, evolve
 from workbench.core.model import DeviceId, DeviceStatus, JobState
+from workbench.core.placement import shapes_of
+from workbench.core.spelling import count
 from workbench.core.state import State, lease_id
 from workbench.core.transitions import next_state, refuse
 
@@ -23,11 +26,9 @@ def grant(state: State, decision: Grant) -> None:
     state.leased_cores += units.cores
     state.leased_memory_bytes += units.memory_bytes
     fairness.charge(state, job.owner, decision.at, fairness.weight(units))
-    put(
-        state,
-        evolve(job, state=following, grant=decision, is_settled=decision.is_settled),
-        before=job,
-    )
+    after = evolve(job, state=following, grant=decision, is_settled=decision.is_settled)
+    quotas.charge(state, after, decision.at, units, is_over=False)
+    put(state, after, before=job)
 
 
 def _check_grant(state: State, decision: Grant, job: Job) -> None:
@@ -36,8 +37,10 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
         refuse(decision, f"the next lease is {lease_id(state.next_lease)}")
     if job.owner not in state.agents:
         refuse(decision, "the owner's agent is not connected")
-    if len(units.gpus) != job.request.gpus or len(set(units.gpus)) != len(units.gpus):
-        refuse(decision, f"the job asked for {job.request.gpus} different GPUs")
+    if len(units.gpus) not in {shape.gpus for shape in shapes_of(job.request)}:
+        refuse(decision, f"the job asked for {count(job.request.gpus, 'GPU')}")
+    if len(set(units.gpus)) != len(units.gpus):
+        refuse(decision, "a GPU is named twice")
     for gpu in units.gpus:
         if not _may_be_leased(state, gpu):
             refuse(decision, f"{gpu} is leased, unknown or not available")
@@ -90,6 +93,7 @@ def end(state: State, decision: End) -> None:
         detail=decision.reason,
     )
     put(state, after, before=job)
+    release_dependents(state, after, decision.at)
 
 
 def _live_job(state: State, decision: Decision) -> tuple[Job, JobState]:

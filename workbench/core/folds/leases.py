@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from workbench.core import fairness
+from workbench.core import fairness, quotas
 from workbench.core.decisions import Preempt
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
 from workbench.core.filing import cross, put
+from workbench.core.folds.jobs import release_dependents
 from workbench.core.history import EDGES_S, size_class
 from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome
@@ -17,6 +18,10 @@ from workbench.core.transitions import next_state, refuse
 
 _BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
 """How a job ends that nobody stopped: its length says how long jobs run."""
+_RETRIED: Final = frozenset({Outcome.FAILED, Outcome.KILLED, Outcome.LOST})
+_UNASKED: Final = frozenset({JobState.STARTING, JobState.RUNNING})
+"""In which a lease ends by itself only."""
+_LONGEST_DELAY_S: Final = 3600.0
 
 
 def lease_started(state: State, event: LeaseStarted) -> None:
@@ -28,17 +33,20 @@ def lease_started(state: State, event: LeaseStarted) -> None:
 
 def lease_ended(state: State, event: LeaseEnded) -> None:
     job = _job_of(state, event)
-    following = next_state(event, job.state if job else JobState.ENDED)
+    next_state(event, job.state if job else JobState.ENDED)
     if job:
-        if event.outcome in _BY_ITSELF:
-            following = JobState.ENDED  # It was over before it was made to give way.
+        # What is to give way may be over before it does.
+        instead = job.state is JobState.PREEMPTING and event.outcome in _BY_ITSELF
+        instead |= job.state in _UNASKED and _has_retries(job, event.outcome)
+        following = next_state(event, job.state, instead=instead)
         _end_lease(state, job, event.at, (event.outcome, event.detail), following)
 
 
 def host_rebooted(state: State, event: HostRebooted) -> None:
     for job_id in list(state.leases.values()):
         job = state.jobs[job_id]
-        following = next_state(event, job.state)
+        instead = job.state in _UNASKED and _has_retries(job, Outcome.LOST)
+        following = next_state(event, job.state, instead=instead)
         _end_lease(state, job, event.at, (Outcome.LOST, "the host was restarted"), following)
     state.agents.clear()
 
@@ -75,11 +83,15 @@ def _end_lease(
     state.leased_cores -= units.cores
     state.leased_memory_bytes -= units.memory_bytes
     fairness.charge(state, job.owner, at, -fairness.weight(units))
+    quotas.charge(state, job, at, units, is_over=True)
     served = served_s(job, at)
     if job.preempt is not None:
         forget_yielding(state, job.preempt)
     if following is JobState.QUEUED:
-        put(state, _waiting_again(job, at, served), before=job)
+        again = _waiting_again(job, at, served)
+        if job.state is not JobState.PREEMPTING:
+            again = _retried(again, told)
+        put(state, again, before=job)
         return
     if job.stop is not None and told[0] is not Outcome.DONE:
         told = (job.stop.outcome, job.stop.reason)
@@ -100,6 +112,24 @@ def _end_lease(
         detail=detail,
     )
     put(state, after, before=job)
+    release_dependents(state, after, at)
+
+
+def _has_retries(job: Job, outcome: Outcome) -> bool:
+    return outcome in _RETRIED and job.failures < job.request.retries
+
+
+def _retried(job: Job, told: tuple[Outcome, str]) -> Job:
+    """Puts a job off that failed: twice as long each time."""
+    delay_s = min(job.request.retry_delay_s * 2.0**job.failures, _LONGEST_DELAY_S)
+    outcome, detail = told
+    return evolve(
+        job,
+        failures=job.failures + 1,
+        queued_at=job.queued_at + delay_s,
+        put_off_s=job.put_off_s + delay_s,
+        detail=f"{outcome}: {detail}" if detail else outcome.value,
+    )
 
 
 def _waiting_again(job: Job, at: float, served: float) -> Job:
@@ -108,7 +138,7 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
         state=JobState.QUEUED,
         queued_at=at,
         served_s=served,
-        preemptions=job.preemptions + 1,
+        preemptions=job.preemptions + (job.state is JobState.PREEMPTING),
         grant=None,
         preempt=None,
         started_at=None,
