@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import xml.etree.ElementTree as ET
 
 from workbench.simulate.experiment import try_policy
 from workbench.simulate.gantt import Gantt, gantt, zoomable
@@ -48,7 +48,7 @@ def test_users_whose_initials_do_not_tell_them_apart_get_other_letters() -> None
 
 
 def test_the_picture_has_a_bar_for_each_job_by_user_and_for_each_device_it_held() -> None:
-    root = ElementTree.fromstring(DAY._repr_svg_())
+    root = ET.fromstring(DAY._repr_svg_())
     said = [title.text for title in root.iter(f"{SVG}title")]
     assert said == [
         "one of amy: 1 (gpu1), waited 3,600 s",
@@ -66,23 +66,24 @@ def test_the_picture_has_a_bar_for_each_job_by_user_and_for_each_device_it_held(
 
 def test_a_name_cannot_become_markup() -> None:
     evil = Gantt(title="<b>", records=(record("<i>", "<u>", 0.0, 9.0, "<a>"),))
-    root = ElementTree.fromstring(evil._repr_svg_())
+    root = ET.fromstring(evil._repr_svg_())
     assert "<i> of <u>: 1 (<a>), waited 0 s" in [one.text for one in root.iter(f"{SVG}title")]
 
 
 def test_jobs_that_take_no_time_or_a_year_can_be_drawn() -> None:
     for end_s in (0.0, 3e7):
         one = Gantt(title="", records=(record("a", "", 0.0, end_s, "gpu0"),))
-        assert len(list(ElementTree.fromstring(one._repr_svg_()).iter(f"{SVG}line"))) <= 13
+        assert len(list(ET.fromstring(one._repr_svg_()).iter(f"{SVG}line"))) <= 13
         assert "gpu0" in repr(one)
 
 
-def test_forty_thousand_jobs_are_a_picture_of_less_than_a_megabyte() -> None:
+def test_five_thousand_jobs_are_drawn_as_fewer_bars() -> None:
     records = tuple(
-        record(str(n), f"user{n % 50}", n * 10.0, n * 10.0 + 9.0, f"gpu{n % 8}")
-        for n in range(40_000)
+        record(str(n), f"user{n % 5}", n * 10.0, n * 10.0 + 9.0, f"gpu{n % 8}")
+        for n in range(5_000)
     )
-    assert len(Gantt(title="many", records=records)._repr_svg_()) < 1e6
+    picture = ET.fromstring(Gantt(title="many", records=records)._repr_svg_())
+    assert len(list(picture.iter(f"{SVG}rect"))) <= 2 * 2_000
 
 
 def test_a_result_is_drawn_and_zoomed_into_under_its_policys_name() -> None:

@@ -21,9 +21,7 @@ JOBS = Workload.of(
     [
         SimJob(id="a", submit_s=0.0, service_s=500.0, gpus=2, user="alice"),
         SimJob(id="b", submit_s=10.0, service_s=50.0, gpus=1, user="bob"),
-        SimJob(
-            id="c", submit_s=20.0, service_s=30.0, gpus=1, user="b", priority=PriorityClass.LOW
-        ),
+        SimJob(id="c", submit_s=20.0, service_s=30.0, gpus=1, user="b", priority=PriorityClass.LOW),
     ],
 )
 

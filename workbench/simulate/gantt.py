@@ -72,7 +72,8 @@ class Frame:
 
     def _repr_html_(self) -> str:
         page = html.escape(self.page)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:560px;border:0"></iframe>'
+        style = "width:100%;height:560px;border:0;background:white"  # Bokeh's text is black.
+        return f'<iframe srcdoc="{page}" style="{style}"></iframe>'
 
 
 def gantt(result: Result, title: str = "") -> Gantt:
@@ -213,11 +214,9 @@ def _text(chart: Gantt) -> str:
     middles = [begin_s + step_s * (column + 0.5) for column in range(_TEXT_COLUMNS)]
     users = _ranked(chart.records)
     letters = _letters(users)
-    holders: dict[str, list[str]] = {}
     held = {user: [0] * _TEXT_COLUMNS for user in users}
-    devices = {gpu for record in chart.records for stint in record.stints for gpu in stint.gpus}
-    for lane in sorted(devices):
-        holders[lane] = [_FREE] * _TEXT_COLUMNS
+    devices = by_device(chart.records).labels.values()
+    holders = {device: [_FREE] * _TEXT_COLUMNS for device in devices}
     for record in chart.records:
         user = user_of(record)
         for stint in record.stints:
