@@ -1,10 +1,6 @@
 """The life of a job, as data. The table is the specification; `apply` obeys it.
 
-JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING ─ Preempt → PREEMPTING
-                 │ ↑               └── Stop ──┬── Stop ────┘                      │ │
-                End└────── LeaseEnded ────────┼───────────────────────────────────┘ │
-                 │                        STOPPING ←────────── Stop ────────────────┘
-                 └────────→ ENDED ←─ LeaseEnded, HostRebooted (from every state with a lease)
+docs/scheduler.md draws it; `make docs` draws it anew.
 """
 
 from __future__ import annotations
