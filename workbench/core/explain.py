@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
@@ -10,7 +10,8 @@ from workbench.core.job import Job
 from workbench.core.model import After, DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
 from workbench.core.placement import gpus_in_service, is_large_enough, shapes_of
 from workbench.core.quotas import Account, Limits
-from workbench.core.spelling import count, short_device, short_job, spell_bytes
+from workbench.core.sooner import sooner
+from workbench.core.spelling import count, short_device, short_job, spell_bytes, spell_seconds
 from workbench.core.standings import Standings, in_order
 from workbench.core.state import Device, State
 
@@ -29,6 +30,8 @@ class Explanation:
         low_s: The soonest start in seconds from now; None is unknown or does not wait.
         high_s: The latest start if what `estimate_reason` assumes holds; None likewise.
         estimate_reason: What the range rests on, or why it is unknown; empty unless it waits.
+        sooner: What would make it start sooner, the most like what it asks for first; only of a
+            job that is explained alone.
     """
 
     place: int | None
@@ -36,6 +39,7 @@ class Explanation:
     low_s: Seconds | None
     high_s: Seconds | None
     estimate_reason: str
+    sooner: tuple[str, ...] = ()
 
 
 def explain(state: State, standings: Standings, job: JobId) -> Explanation:
@@ -57,7 +61,9 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
     if known.state is JobState.QUEUED:
-        return explain_waiting(state, standings)[job]
+        return replace(
+            explain_waiting(state, standings)[job], sooner=sooner(state, standings, known)
+        )
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
@@ -81,8 +87,8 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
         Where each stands now, the next one first.
     """
     order = in_order(state, standings)
-    estimates = estimate(state, order)
     limits = Limits(state, standings.settings)
+    estimates = estimate(state, limits, order)
     reasons: dict[tuple[bool, Account, tuple[Shape, ...]], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
@@ -115,7 +121,7 @@ def _put_off(state: State, job: Job) -> Explanation:
     ]
     if job.queued_at > state.at:
         low_s = job.queued_at - state.at
-        when = f"in {low_s:.0f} s at the soonest"
+        when = f"in {spell_seconds(low_s)} at the soonest"
         if job.failures:
             tries = f"try {job.failures + 1} of {job.request.retries + 1}"
             reasons.append(f"it starts again {when}, {tries}; the last one {job.detail}")
