@@ -72,6 +72,20 @@ class DispatchResumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FairShareSet:
+    """The lab reckons use in this way from now on.
+
+    Attributes:
+        half_life_s: How long it takes until use counts half.
+        core_weight: So many GPUs is a core of a lease that holds no GPU.
+    """
+
+    at: Seconds
+    half_life_s: Seconds
+    core_weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConnected:
     """The agent of this user can start jobs."""
 
@@ -173,6 +187,7 @@ Event = (
     | DeviceBusyOutside
     | DispatchHeld
     | DispatchResumed
+    | FairShareSet
     | AgentConnected
     | AgentLost
     | JobSubmitted

@@ -12,26 +12,23 @@ from typing import Final
 from workbench.core.model import Seconds, Uid, Units
 from workbench.core.state import State, Usage
 
-HALF_LIFE_S: Final = 7 * 24 * 3600.0
-"""How long it takes until use counts half."""
-CORE_WEIGHT: Final = 1 / 16
-"""So many GPUs is a core of a lease that holds no GPU."""
 _NOTHING: Final = 1e-9
 """Sums of weights come back to 0 only nearly."""
 _FLOOR_S: Final = 3600.0
 """Below so many GPU-seconds owners count as alike."""
 
 
-def weight(units: Units) -> float:
+def weight(state: State, units: Units) -> float:
     """Weighs what a lease holds.
 
     Args:
-        units: Its units.
+        state: The state; it is not changed.
+        units: The lease's.
 
     Returns:
-        GPUs; for a lease without any its cores by `CORE_WEIGHT`.
+        GPUs; for a lease without any its cores by `state.core_weight`.
     """
-    return float(len(units.gpus)) if units.gpus else units.cores * CORE_WEIGHT
+    return float(len(units.gpus)) if units.gpus else units.cores * state.core_weight
 
 
 def charge(state: State, owner: Uid, at: Seconds, change: float) -> None:
@@ -45,21 +42,43 @@ def charge(state: State, owner: Uid, at: Seconds, change: float) -> None:
     """
     known = state.usage.get(owner, Usage(0.0, at, 0.0))
     rate = known.rate + change
-    state.usage[owner] = Usage(used_s(known, at), at, rate if abs(rate) > _NOTHING else 0.0)
+    state.usage[owner] = Usage(used_s(state, known, at), at, rate if abs(rate) > _NOTHING else 0.0)
 
 
-def used_s(usage: Usage, at: Seconds) -> float:
+def reweigh(state: State, at: Seconds, half_life_s: Seconds, core_weight: float) -> None:
+    """Changes how use is reckoned, from now on: what was used before stands as it was reckoned.
+
+    Args:
+        state: Its `usage`, `half_life_s` and `core_weight` are changed.
+        at: When.
+        half_life_s: How long it takes until use counts half.
+        core_weight: So many GPUs is a core of a lease that holds no GPU.
+    """
+    used = {owner: used_s(state, usage, at) for owner, usage in state.usage.items()}
+    state.half_life_s, state.core_weight = half_life_s, core_weight
+    rates = dict.fromkeys(used, 0.0)
+    for job_id in state.leases.values():
+        job = state.jobs[job_id]
+        if job.grant is not None:
+            rates[job.owner] += weight(state, job.grant.units)
+    for owner, weighted_s in used.items():
+        state.usage[owner] = Usage(weighted_s, at, rates[owner])
+
+
+def used_s(state: State, usage: Usage, at: Seconds) -> float:
     """Reckons decayed use.
 
     Args:
+        state: The state; it is not changed.
         usage: What is known.
         at: Now, not before `usage.at`.
 
     Returns:
         Decayed GPU-seconds.
     """
-    left = exp2((usage.at - at) / HALF_LIFE_S)
-    return usage.weighted_s * left + usage.rate * HALF_LIFE_S / log(2) * (1 - left)
+    half_life_s = state.half_life_s
+    left = exp2((usage.at - at) / half_life_s)
+    return usage.weighted_s * left + usage.rate * half_life_s / log(2) * (1 - left)
 
 
 def share(state: State, owner: Uid) -> int:
@@ -75,4 +94,4 @@ def share(state: State, owner: Uid) -> int:
     usage = state.usage.get(owner)
     if usage is None:
         return 0
-    return max(0, floor(log2(max(used_s(usage, state.at), 1.0) / _FLOOR_S)) + 1)
+    return max(0, floor(log2(max(used_s(state, usage, state.at), 1.0) / _FLOOR_S)) + 1)

@@ -43,6 +43,9 @@ class Settings:
         fair_patience_s: After so much waiting a job may take units from an owner who used much
             more than its own did lately.
         fair_share: Whether owners who used less lately come first within a class.
+        half_life_s: How long it takes until use counts half, for fair share.
+        core_weight: So many GPUs is a core of a lease that holds no GPU, for fair share. Drivers
+            tell the core both by `FairShareSet`: what was reckoned is kept.
         high: What of class `high` each user may hold and spend; beyond it a job counts as normal.
         quota: Of each user who has no other.
         user_quotas: Of these users.
@@ -55,6 +58,8 @@ class Settings:
     quantum_s: Seconds = 60.0
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
+    half_life_s: Seconds = 7 * 24 * _HOUR_S
+    core_weight: float = 1 / 16
     high: Quota = Quota(leases=1)
     quota: Quota = _NO_QUOTA
     user_quotas: Mapping[Uid, Quota] = field(default_factory=dict)

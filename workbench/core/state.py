@@ -7,7 +7,7 @@ that an event costs no scan; `invariants.check` compares the two.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from workbench.core.history import History
 from workbench.core.job import Deadline, Job, served_s
@@ -20,6 +20,8 @@ from workbench.core.model import (
     Uid,
 )
 
+HALF_LIFE_S: Final = 7 * 24 * 3600.0
+CORE_WEIGHT: Final = 1 / 16
 ENDED_JOBS_KEPT = 1000
 """A job submitted again after this many others have ended would count as a new one."""
 
@@ -108,6 +110,8 @@ class State:
             as they need it, with the reason. They are neither ended nor being stopped yet; empty
             once the decisions on an event are committed.
         usage: What each owner used lately, for fair share.
+        half_life_s: How long it takes until use counts half.
+        core_weight: So many GPUs is a core of a lease that holds no GPU, for fair share.
         users: What each owner holds and spent, for quotas.
         groups: What each group holds and spent, for quotas.
         high: What each owner holds and spent in the class `high`, for its budget.
@@ -136,6 +140,8 @@ class State:
     jobs: dict[JobId, Job] = field(default_factory=dict)
     ended: dict[JobId, Job] = field(default_factory=dict)
     cancelling: dict[JobId, str] = field(default_factory=dict)
+    half_life_s: Seconds = HALF_LIFE_S
+    core_weight: float = CORE_WEIGHT
     usage: dict[Uid, Usage] = field(default_factory=dict)
     users: dict[Uid, Tally] = field(default_factory=dict)
     groups: dict[str, Tally] = field(default_factory=dict)

@@ -106,5 +106,5 @@ def _from_format_1(body: bytes) -> State:
         if (crossing := crossing_of(job)) is not None:
             insort(state.crossings, crossing)
         if job.grant is not None:
-            fairness.charge(state, job.owner, job.grant.at, fairness.weight(job.grant.units))
+            fairness.charge(state, job.owner, job.grant.at, fairness.weight(state, job.grant.units))
     return state

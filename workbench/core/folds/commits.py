@@ -25,7 +25,7 @@ def grant(state: State, decision: Grant) -> None:
         state.holders[gpu] = decision.lease
     state.leased_cores += units.cores
     state.leased_memory_bytes += units.memory_bytes
-    fairness.charge(state, job.owner, decision.at, fairness.weight(units))
+    fairness.charge(state, job.owner, decision.at, fairness.weight(state, units))
     after = evolve(job, state=following, grant=decision, is_settled=decision.is_settled)
     quotas.charge(state, after, decision.at, units, is_over=False)
     put(state, after, before=job)

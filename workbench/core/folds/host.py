@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.core import fairness
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
@@ -12,6 +13,7 @@ from workbench.core.events import (
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    FairShareSet,
     HostSeen,
     Tick,
 )
@@ -68,6 +70,12 @@ def dispatch_held(state: State, event: DispatchHeld) -> None:
 
 def dispatch_resumed(state: State, _event: DispatchResumed) -> None:
     state.held = None
+
+
+def fair_share_set(state: State, event: FairShareSet) -> None:
+    if not (0 < event.half_life_s < float("inf") and 0 <= event.core_weight < float("inf")):
+        refuse(event, "use fades in a finite time, and a core weighs something")
+    fairness.reweigh(state, event.at, event.half_life_s, event.core_weight)
 
 
 def agent_connected(state: State, event: AgentConnected) -> None:

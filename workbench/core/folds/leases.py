@@ -82,7 +82,7 @@ def _end_lease(
         del state.holders[gpu]
     state.leased_cores -= units.cores
     state.leased_memory_bytes -= units.memory_bytes
-    fairness.charge(state, job.owner, at, -fairness.weight(units))
+    fairness.charge(state, job.owner, at, -fairness.weight(state, units))
     quotas.charge(state, job, at, units, is_over=True)
     served = served_s(job, at)
     if job.preempt is not None:
