@@ -5,12 +5,13 @@ It is kept apart from `apply` so that a rule that a later version adds never ref
 
 from __future__ import annotations
 
+from workbench.core.admission_gpus import check_gpus, check_node, check_spelling
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
-from workbench.core.events import CancelRequested, Event, JobSubmitted
-from workbench.core.model import DeviceStatus, Request, Shape
-from workbench.core.placement import is_large_enough, shape_of
+from workbench.core.events import CancelRequested, DrainStarted, Event, JobSubmitted
+from workbench.core.model import Request, Shape
+from workbench.core.placement import shape_of
 from workbench.core.spelling import count, spell_bytes
-from workbench.core.state import Device, State
+from workbench.core.state import State
 
 
 def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
@@ -23,20 +24,23 @@ def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
 
     Raises:
         NeverFits: The request is larger than this host could ever give, or not a request.
-        UserError: The job id is taken, or no such job is known.
+        UserError: The job id is taken, or no such job or node is known.
         IllegalEvent: A job came before the driver said what the host has.
     """
     if isinstance(event, CancelRequested) and state.find(event.job) is None:
         message = f"no job {event.job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
+    if isinstance(event, DrainStarted):
+        check_node(state, event)
     if isinstance(event, JobSubmitted):
         known = state.find(event.job)
         if known is None:
             _check_numbers(event.request)
+            check_spelling(event.request)
             shape = shape_of(event.request)
             if shape not in fitting:
                 _check_host(state, event.request)
-                _check_gpus(state, event.request)
+                check_gpus(state, shape)
                 fitting[shape] = None
         elif (known.owner, known.request) != (event.owner, event.request):
             message = f"the job id {event.job} belongs to another job"
@@ -44,7 +48,7 @@ def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
 
 
 def _check_numbers(request: Request) -> None:
-    least = {"gpus": 0, "cores": 1, "memory_bytes": 1, "gpu_memory_bytes": 1}
+    least = {"gpus": 0, "cores": 1, "memory_bytes": 1, "gpu_memory_bytes": 1, "share_bytes": 1}
     for field, bound in least.items():
         value = getattr(request, field)
         if value is not None and value < bound:
@@ -68,47 +72,3 @@ def _check_host(state: State, request: Request) -> None:
         largest = spell_bytes(state.host.memory_bytes)
         message = f"memory={spell_bytes(request.memory_bytes)}: this host has {largest}"
         raise NeverFits(message, next_step=f"Ask for at most {largest} of host memory")
-
-
-def _check_gpus(state: State, request: Request) -> None:
-    if request.gpus == 0:
-        return
-    devices = [gpu for gpu in state.devices.values() if _may_come_back(gpu)]
-    pools = [[gpu for gpu in devices if gpu.simulated is simulated] for simulated in (False, True)]
-    pool = max(pools, key=lambda gpus: (_count_large(gpus, request), len(gpus)))
-    if not pool:
-        message = f"gpus={request.gpus}: there is no GPU on this host"
-        raise NeverFits(message, next_step="Ask for no GPU (`--device cpu`)")
-    large = _count_large(pool, request)
-    if large < request.gpus:
-        raise _too_much_gpu(pool, request, large)
-
-
-def _may_come_back(gpu: Device) -> bool:
-    """Whether a job may wait for this GPU: a simulated one was taken away for good."""
-    return not (gpu.simulated and gpu.status is DeviceStatus.MISSING)
-
-
-def _count_large(gpus: list[Device], request: Request) -> int:
-    return sum(is_large_enough(gpu, request.gpu_memory_bytes or 0) for gpu in gpus)
-
-
-def _too_much_gpu(pool: list[Device], request: Request, large: int) -> NeverFits:
-    """Names what is too large, and the largest that would fit: fewer GPUs, or smaller ones."""
-    sizes = sorted((gpu.memory_bytes for gpu in pool if gpu.memory_bytes is not None), reverse=True)
-    gpus = f"gpus={request.gpus}: this host has {count(large, 'GPU')}"
-    fewer = f"Ask for at most {count(large, 'GPU')}"
-    if request.gpu_memory_bytes is None:
-        return NeverFits(gpus, next_step=fewer)
-    asked = spell_bytes(request.gpu_memory_bytes)
-    if not sizes:
-        message = f"gpu_memory={asked}: no GPU of this host says how much memory it has"
-        return NeverFits(message, next_step="Ask for no amount of GPU memory")
-    smaller = f"at most {spell_bytes(sizes[min(request.gpus, len(sizes)) - 1])} of memory each"
-    if large == 0:
-        message = f"gpu_memory={asked}: the largest GPU of this host has {spell_bytes(sizes[0])}"
-        most = count(min(request.gpus, len(sizes)), "GPU")
-        return NeverFits(message, next_step=f"Ask for {most} with {smaller}")
-    message = f"{gpus} with {asked} or more"
-    either = f"{fewer}, or for {smaller}" if request.gpus <= len(sizes) else fewer
-    return NeverFits(message, next_step=either)

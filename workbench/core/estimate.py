@@ -10,7 +10,7 @@ from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
 from workbench.core.placement import Pool, shape_of
 from workbench.core.spelling import short_job
-from workbench.core.state import State
+from workbench.core.state import THIS_HOST, State
 
 LOOK_AHEAD_JOBS = 100
 """Of how many waiting jobs the start is estimated; behind them it is too uncertain to say."""
@@ -76,6 +76,8 @@ def _why_not_startable(state: State, job: Job) -> str:
         return "its agent is not running"
     if job.request.gpus and state.held is not None:
         return "no GPU is handed out now"
+    if THIS_HOST in state.drained:
+        return "this host is drained"
     return ""
 
 

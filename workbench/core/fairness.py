@@ -6,11 +6,13 @@ at any time from what an owner holds, without being told.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import exp2, floor, log, log2
 from typing import Final
 
-from workbench.core.model import Seconds, Uid, Units
-from workbench.core.state import State, Usage
+from workbench.core.model import DeviceId, LeaseId, Seconds, Uid, Units
+from workbench.core.state import Device, State, Usage
 
 HALF_LIFE_S: Final = 7 * 24 * 3600.0
 """How long it takes until use counts half."""
@@ -22,16 +24,60 @@ _FLOOR_S: Final = 3600.0
 """Below so many GPU-seconds owners count as alike."""
 
 
-def weight(units: Units) -> float:
+def weight(units: Units, devices: Mapping[DeviceId, Device]) -> float:
     """Weighs what a lease holds.
 
     Args:
         units: Its units.
+        devices: All that were seen.
 
     Returns:
-        GPUs; for a lease without any its cores by `CORE_WEIGHT`.
+        GPUs, a share or slice by its part of the GPU's memory; for a lease without any its cores
+        by `CORE_WEIGHT`.
     """
-    return float(len(units.gpus)) if units.gpus else units.cores * CORE_WEIGHT
+    if not units.gpus:
+        return units.cores * CORE_WEIGHT
+    if units.share_bytes:
+        return _part(units.share_bytes, devices[units.gpus[0]])
+    total = 0.0
+    for gpu in units.gpus:
+        device = devices[gpu]
+        if device.parent is None:
+            total += 1.0
+        else:
+            total += _part(device.memory_bytes, devices.get(device.parent))
+    return total
+
+
+def _part(memory_bytes: int | None, gpu: Device | None) -> float:
+    """Says which part of a GPU that is; what is unknown counts as all of it."""
+    if memory_bytes is None or gpu is None or gpu.memory_bytes is None:
+        return 1.0
+    return min(memory_bytes / gpu.memory_bytes, 1.0)
+
+
+@contextmanager
+def weighed_again(state: State, device: DeviceId, at: Seconds) -> Iterator[None]:
+    """Notes what leases weigh from now on if what is known of a GPU changes in between.
+
+    Args:
+        state: Its `usage` is changed.
+        device: The GPU or slice.
+        at: When it changes.
+    """
+    leases: dict[LeaseId, None] = {}
+    for part in (device, *state.slices.get(device, ())):
+        if part in state.holders:
+            leases[state.holders[part]] = None
+        leases |= dict.fromkeys(sharer.lease for sharer in state.sharers.get(part, ()))
+    jobs = [state.jobs[state.leases[lease]] for lease in leases]
+    held = [(job.owner, job.grant.units) for job in jobs if job.grant]
+    before = [weight(units, state.devices) for _, units in held]
+    yield
+    for (owner, units), old in zip(held, before, strict=True):
+        change = weight(units, state.devices) - old
+        if change:
+            charge(state, owner, at, change)
 
 
 def charge(state: State, owner: Uid, at: Seconds, change: float) -> None:

@@ -41,6 +41,19 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def spell_gpus(number: int, mig: str) -> str:
+    """Spells a number of GPUs or slices.
+
+    Args:
+        number: How many.
+        mig: The profile of the slices; empty for GPUs.
+
+    Returns:
+        `1 GPU`, `2 slices 1g.10gb`.
+    """
+    return f"{count(number, 'slice')} {mig}" if mig else count(number, "GPU")
+
+
 def short_device(device: DeviceId) -> str:
     """Shortens a UUID to what people tell GPUs apart by.
 

@@ -95,5 +95,6 @@ def _from_format_1(body: bytes) -> State:
         if (crossing := crossing_of(job)) is not None:
             insort(state.crossings, crossing)
         if job.grant is not None:
-            fairness.charge(state, job.owner, job.grant.at, fairness.weight(job.grant.units))
+            weight = fairness.weight(job.grant.units, state.devices)
+            fairness.charge(state, job.owner, job.grant.at, weight)
     return state

@@ -9,6 +9,7 @@ from workbench.core.decisions import Preempt
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
 from workbench.core.filing import cross, put
+from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
 from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome
@@ -70,11 +71,8 @@ def _end_lease(
         job = cross(state, job)
     units = grant.units
     del state.leases[grant.lease]
-    for gpu in units.gpus:
-        del state.holders[gpu]
-    state.leased_cores -= units.cores
-    state.leased_memory_bytes -= units.memory_bytes
-    fairness.charge(state, job.owner, at, -fairness.weight(units))
+    give_back(state, grant.lease, units)
+    fairness.charge(state, job.owner, at, -fairness.weight(units, state.devices))
     served = served_s(job, at)
     if job.preempt is not None:
         forget_yielding(state, job.preempt)
