@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from workbench.core.errors import NeverFits, UserError
 from workbench.core.events import DrainStarted
-from workbench.core.matching import in_the_way, is_called, models_of, shared_bytes, will_do
+from workbench.core.matching import (
+    in_the_way,
+    is_called,
+    is_large_enough,
+    models_of,
+    shared_bytes,
+    will_do,
+)
 from workbench.core.model import DeviceStatus, Request, Shape
 from workbench.core.spelling import spell_bytes, spell_gpus
 from workbench.core.state import THIS_HOST, Device, State
@@ -25,7 +32,7 @@ def check_node(state: State, event: DrainStarted) -> None:
         named = ", ".join(node for node in nodes if node != THIS_HOST)
         message = f"node={event.node}: no such node is known here"
         next_step = f"Drain one of {named}" if named else "Drain the host itself"
-        raise UserError(message, next_step=f"{next_step}")
+        raise UserError(message, next_step=next_step)
 
 
 def check_spelling(request: Request) -> None:
@@ -178,11 +185,12 @@ def _largest_each(pool: list[Device], shape: Shape, gpus: int) -> int | None:
 
 def _too_large_a_share(pool: list[Device], shape: Shape) -> NeverFits:
     asked = f"share={spell_bytes(shape.share_bytes)}"
-    enough = [gpu for gpu in pool if will_do(gpu, shape._replace(share_bytes=0), "")]
-    largest = max((shared_bytes(gpu) for gpu in enough), default=0)
+    enough = [gpu for gpu in pool if is_large_enough(gpu, shape.gpu_memory_bytes)]
+    if not enough:
+        return _too_large(pool, shape)
+    largest = max(shared_bytes(gpu) for gpu in enough)
     if largest == 0:
-        which = "GPU" if enough else f"GPU with {spell_bytes(shape.gpu_memory_bytes)} or more"
-        message = f"{asked}: no {which} of this host says how much memory it has"
+        message = f"{asked}: no GPU of this host says how much memory it has"
         return NeverFits(message, next_step="Ask for a GPU without a share")
     most = spell_bytes(largest)
     message = f"{asked}: the largest GPU of this host gives at most {most} to shares"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.core.decisions import Grant
-from workbench.core.matching import in_the_way, shared_bytes
+from workbench.core.matching import in_the_way, is_called, shared_bytes
 from workbench.core.model import DeviceId, DeviceStatus, LeaseId, Request, Units
 from workbench.core.state import THIS_HOST, Device, Sharer, State
 from workbench.core.transitions import refuse
@@ -15,15 +15,20 @@ def check_units(state: State, decision: Grant, request: Request) -> None:
     if len(units.gpus) != request.gpus or len(set(units.gpus)) != len(units.gpus):
         refuse(decision, f"the job asked for {request.gpus} different GPUs")
     if units.share_bytes != (request.share_bytes or 0):
-        refuse(decision, f"the job asked for {request.share_bytes} bytes of a GPU")
+        refuse(decision, f"the job asked for {request.share_bytes or 0} bytes of a GPU")
     for gpu in units.gpus:
         device = state.devices.get(gpu)
         if device is None or not _may_be_leased(state, device, units):
             refuse(decision, f"{gpu} is leased, unknown or not available")
         if device.mig != (request.mig or ""):
-            refuse(decision, f"{gpu} is not what the job asked for: {request.mig or 'whole GPUs'}")
+            refuse(decision, f"the job asked for {request.mig or 'whole GPUs'}, not for {gpu}")
     if units.share_bytes:
         _check_room(state, decision, units.gpus[0])
+    gang = [state.devices[gpu] for gpu in units.gpus]
+    if request.models and not any(
+        all(is_called(device, model) for device in gang) for model in request.models
+    ):
+        refuse(decision, f"the job asked for one of {request.models}")
     if len({state.devices[gpu].simulated for gpu in units.gpus}) > 1:
         refuse(decision, "simulated and real GPUs are never mixed")
     _check_host(state, decision, units)
