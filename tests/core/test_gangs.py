@@ -28,6 +28,10 @@ def test_a_node_with_a_whole_island_is_better_than_a_fuller_one_without() -> Non
     assert on_one_node([[0, 2], [4, 5, 6, 7]], 2, islands) == [4, 5]
 
 
+def test_the_fullest_node_comes_before_the_fullest_island() -> None:
+    assert on_one_node([[0, 1, 2, 3], [4, 5, 6]], 2, [0, 0, 1, 1, 2, 2, 2]) == [4, 5]
+
+
 def test_where_no_node_has_room_there_is_none() -> None:
     assert on_one_node([[0, 1], [4]], 3, ISLANDS) is None
     assert on_one_node([[0, 1], [4]], 3, None) is None

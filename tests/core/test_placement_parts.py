@@ -107,6 +107,18 @@ def test_only_as_many_shares_give_way_as_a_share_needs() -> None:
     assert jobs_of(lab.submit("e", **share(6))) == ["e"]
 
 
+def test_what_is_free_of_a_share_that_others_give_way_to_is_set_apart_at_once() -> None:
+    lab = Lab(gpus=1, agents=(ALICE,))
+    for job in ("a", "b"):
+        lab.submit(job, **share(30), preemption=(Preemption.REQUEUE,))
+        lab.start(job)
+    lab.tick(100)
+    lab.submit("c", BOB, **share(40), priority=HIGH)
+    lab.submit("d", BOB, **share(7))
+    lab.submit("e", BOB, **share(6))
+    assert jobs_of(lab.connect(BOB)) == ["b", "e"]
+
+
 def test_no_share_starts_on_a_gpu_that_shares_leave_for_a_whole_lease() -> None:
     lab = Lab(gpus=1, agents=(ALICE,))
     for job in ("a", "b"):
@@ -202,10 +214,12 @@ def test_slices_are_not_shared() -> None:
 def test_a_slice_counts_as_its_part_of_the_gpu_in_fair_share() -> None:
     lab = split_lab()
     lab.submit("a", gpus=2, mig=PROFILE)
+    assert lab.state.usage[ALICE].rate == pytest.approx(0.25)
+    lab.send(seen(0, 0, memory_gib=40))
+    assert lab.state.usage[ALICE].rate == pytest.approx(0.5)
     lab.send(seen(0, 30, memory_gib=10, mig=PROFILE))
     lab.submit("b", BOB, gpus=2, mig=PROFILE)
-    assert lab.state.usage[ALICE].rate == pytest.approx(0.25)
-    assert lab.state.usage[BOB].rate == pytest.approx(1.125), "that of an unknown GPU counts whole"
+    assert lab.state.usage[BOB].rate == pytest.approx(1.25), "that of an unknown GPU counts whole"
 
 
 # --- models --------------------------------------------------------------------------------

@@ -36,9 +36,9 @@ def shared_bytes(device: Device) -> int:
         device: The GPU.
 
     Returns:
-        All of it less a margin; 0 where its memory is unknown, and for a slice.
+        All of it less a margin; 0 where its memory is unknown.
     """
-    if device.memory_bytes is None or device.mig:
+    if device.memory_bytes is None:
         return 0
     return device.memory_bytes * (100 - MARGIN_PCT) // 100
 

@@ -116,6 +116,7 @@ class Pool:
         has_islands = any(gpu.island for gpu in gpus)
         self._islands = [known[name] for name in islands] if has_islands else None
         self._choices: dict[tuple[str, int, int, str], _Choice] = {}
+        self._any = self._choice(Shape(gpus=1, gpu_memory_bytes=0, cores=1, memory_bytes=0), "")
 
     @classmethod
     def of(cls, state: State) -> Pool:
@@ -149,7 +150,7 @@ class Pool:
         other.free_gpus = self.free_gpus
         other._gpus, other._ranks = self._gpus, self._ranks
         other._node_of, other._islands = self._node_of, self._islands
-        other._choices = self._choices
+        other._choices, other._any = self._choices, self._any
         other._free = [list(node) for node in self._free]
         other._room = self._room.copy()
         return other
@@ -276,8 +277,8 @@ class Pool:
         )
 
     def _choose(self, shape: Shape) -> list[int] | None:
-        if not (shape.models or shape.share_bytes):
-            return self._of(self._choice(shape, ""), shape.gpus)
+        if not (shape.gpu_memory_bytes or shape.share_bytes or shape.mig or shape.models):
+            return self._of(self._any, shape.gpus)
         for model in models_of(shape):
             choice = self._choice(shape, model)
             ranks = self._fullest(shape, choice) if shape.share_bytes and self._room else None

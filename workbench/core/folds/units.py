@@ -24,10 +24,7 @@ def check_units(state: State, decision: Grant, request: Request) -> None:
             refuse(decision, f"the job asked for {request.mig or 'whole GPUs'}, not for {gpu}")
     if units.share_bytes:
         _check_room(state, decision, units.gpus[0])
-    gang = [state.devices[gpu] for gpu in units.gpus]
-    if request.models and not any(
-        all(is_called(device, model) for device in gang) for model in request.models
-    ):
+    if request.models and not _is_of_one_model(state, units, request):
         refuse(decision, f"the job asked for one of {request.models}")
     if len({state.devices[gpu].simulated for gpu in units.gpus}) > 1:
         refuse(decision, "simulated and real GPUs are never mixed")
@@ -52,6 +49,11 @@ def _may_be_leased(state: State, device: Device, units: Units) -> bool:
         and device.node not in state.drained
         and not (state.slices and any(in_the_way(state, device)))
     )
+
+
+def _is_of_one_model(state: State, units: Units, request: Request) -> bool:
+    gang = [state.devices[gpu] for gpu in units.gpus]
+    return any(all(is_called(device, model) for device in gang) for model in request.models)
 
 
 def _check_room(state: State, decision: Grant, gpu: DeviceId) -> None:
