@@ -54,9 +54,8 @@ def seen(at: float, number: int, *, memory_gib: int | None = 80, **more: Any) ->
     return DeviceSeen(
         at=at,
         device=gpu(number),
-        model="A100",
         memory_bytes=None if memory_gib is None else memory_gib * GIB,
-        **{"simulated": False, **more},
+        **{"model": "A100", "simulated": False, **more},
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.core.builders import ALICE, BOB, HIGH, Lab, same
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
-from workbench.core.events import HoldRequested, JobSubmitted, ReleaseRequested
+from workbench.core.events import HoldRequested, JobSubmitted, ReleaseRequested, Tick
 from workbench.core.model import (
     After,
     Array,
@@ -247,6 +247,8 @@ class AnyRequests(RuleBasedStateMachine):
             return
         restored = Scheduler.restore(self.policy, self.lab.entries, settings=self.rules)
         assert same(restored.state, self.lab.state)
+        tick = Tick(at=self.lab.at)  # As a driver sends after a restart.
+        assert restored.handle(tick) == self.lab.scheduler.handle(tick) == []
         assert restored.next_wakeup() == self.lab.scheduler.next_wakeup()
         self.everybody_comes_to_an_end()
 

@@ -11,6 +11,8 @@ from workbench.core.events import (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
     FairShareSet,
     HoldRequested,
     JobSubmitted,
@@ -72,6 +74,8 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
     if format_ > 2:
         lab.send(HoldRequested(at=200, job=JobId("f" * 32)))
         lab.send(ReleaseRequested(at=201, job=JobId("f" * 32)))
+        lab.send(DrainStarted(at=201, node="", reason="a new driver"))
+        lab.send(DrainEnded(at=202, node=""))
         lab.send(FairShareSet(at=202, half_life_s=3600.0, core_weight=0.25))
     return lab, covered
 

@@ -5,19 +5,21 @@ It is kept apart from `apply` so that a rule that a later version adds never ref
 
 from __future__ import annotations
 
+from workbench.core.admission_gpus import check_gpus, check_node, check_spelling
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
 from workbench.core.events import (
     CancelRequested,
+    DrainStarted,
     Event,
     HoldRequested,
     JobSubmitted,
     ReleaseRequested,
 )
-from workbench.core.model import DeviceStatus, JobState, Request, Shape
-from workbench.core.placement import is_large_enough, shapes_of
+from workbench.core.model import JobState, Request, Shape
+from workbench.core.placement import shapes_of
 from workbench.core.settings import Quota, Settings
 from workbench.core.spelling import count, short_job, spell_bytes
-from workbench.core.state import Device, State
+from workbench.core.state import State
 
 
 def admit(state: State, event: Event, settings: Settings, fitting: dict[Shape, None]) -> None:
@@ -31,11 +33,13 @@ def admit(state: State, event: Event, settings: Settings, fitting: dict[Shape, N
 
     Raises:
         NeverFits: The request is larger than this host could ever give, or not a request.
-        UserError: The job id is taken, or no such job is known.
+        UserError: The job id is taken, or no such job or node is known.
         IllegalEvent: A job came before the driver said what the host has.
     """
     if isinstance(event, CancelRequested | HoldRequested | ReleaseRequested):
         _check_known(state, event)
+    if isinstance(event, DrainStarted):
+        check_node(state, event)
     if isinstance(event, JobSubmitted):
         known = state.find(event.job)
         if known is None:
@@ -60,13 +64,14 @@ def _check_submission(
 ) -> None:
     request = event.request
     _check_numbers(request)
+    check_spelling(request)
     _check_dependencies(state, request)
     never: NeverFits | None = None
     for shape in shapes_of(request):
         try:
             if shape not in fitting:
                 _check_host(state, shape)
-                _check_gpus(state, shape)
+                check_gpus(state, shape)
                 fitting[shape] = None
             _check_quotas(event, settings, shape)
         except NeverFits as error:
@@ -108,6 +113,7 @@ _NO_GPU = "Ask for no GPU (`--device cpu`)"
 def _check_numbers(request: Request) -> None:
     _check_least("memory_bytes", request.memory_bytes, 1)
     _check_least("gpu_memory_bytes", request.gpu_memory_bytes, 1)
+    _check_least("share_bytes", request.share_bytes, 1)
     for shape in shapes_of(request):
         _check_least("gpus", shape.gpus, 0)
         _check_least("cores", shape.cores, 1)
@@ -140,47 +146,3 @@ def _check_host(state: State, request: Shape) -> None:
         largest = spell_bytes(state.host.memory_bytes)
         message = f"memory={spell_bytes(request.memory_bytes)}: this host has {largest}"
         raise NeverFits(message, next_step=f"Ask for at most {largest} of host memory")
-
-
-def _check_gpus(state: State, request: Shape) -> None:
-    if request.gpus == 0:
-        return
-    devices = [gpu for gpu in state.devices.values() if _may_come_back(gpu)]
-    pools = [[gpu for gpu in devices if gpu.simulated is simulated] for simulated in (False, True)]
-    pool = max(pools, key=lambda gpus: (_count_large(gpus, request), len(gpus)))
-    if not pool:
-        message = f"gpus={request.gpus}: there is no GPU on this host"
-        raise NeverFits(message, next_step=_NO_GPU)
-    large = _count_large(pool, request)
-    if large < request.gpus:
-        raise _too_much_gpu(pool, request, large)
-
-
-def _may_come_back(gpu: Device) -> bool:
-    """Whether a job may wait for this GPU: a simulated one was taken away for good."""
-    return not (gpu.simulated and gpu.status is DeviceStatus.MISSING)
-
-
-def _count_large(gpus: list[Device], request: Shape) -> int:
-    return sum(is_large_enough(gpu, request.gpu_memory_bytes) for gpu in gpus)
-
-
-def _too_much_gpu(pool: list[Device], request: Shape, large: int) -> NeverFits:
-    """Names what is too large, and the largest that would fit: fewer GPUs, or smaller ones."""
-    sizes = sorted((gpu.memory_bytes for gpu in pool if gpu.memory_bytes is not None), reverse=True)
-    gpus = f"gpus={request.gpus}: this host has {count(large, 'GPU')}"
-    fewer = f"Ask for at most {count(large, 'GPU')}"
-    if not request.gpu_memory_bytes:
-        return NeverFits(gpus, next_step=fewer)
-    asked = spell_bytes(request.gpu_memory_bytes)
-    if not sizes:
-        message = f"gpu_memory={asked}: no GPU of this host says how much memory it has"
-        return NeverFits(message, next_step="Ask for no amount of GPU memory")
-    smaller = f"at most {spell_bytes(sizes[min(request.gpus, len(sizes)) - 1])} of memory each"
-    if large == 0:
-        message = f"gpu_memory={asked}: the largest GPU of this host has {spell_bytes(sizes[0])}"
-        most = count(min(request.gpus, len(sizes)), "GPU")
-        return NeverFits(message, next_step=f"Ask for {most} with {smaller}")
-    message = f"{gpus} with {asked} or more"
-    either = f"{fewer}, or for {smaller}" if request.gpus <= len(sizes) else fewer
-    return NeverFits(message, next_step=either)

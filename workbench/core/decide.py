@@ -303,20 +303,13 @@ class _Round:
 
     def _set_apart(self, shape: Shape, victims: list[Job]) -> Units:
         """Takes what is free now of a winner's units: the rest is not free yet."""
-        given = [victim.grant.units for victim in victims if victim.grant]
+        coming = [victim.grant.units for victim in victims if victim.grant]
         then = self._pool.copy()
-        for one in given:
+        for one in coming:
             then.give_back(one)
         units = then.place(shape)
         assert units is not None
-        coming = {gpu for one in given for gpu in one.gpus}
-        self._own().take(
-            Units(
-                gpus=tuple(gpu for gpu in units.gpus if gpu not in coming),
-                cores=max(units.cores - sum(one.cores for one in given), 0),
-                memory_bytes=max(units.memory_bytes - sum(one.memory_bytes for one in given), 0),
-            )
-        )
+        self._own().set_apart(units, coming)
         return units
 
     def _reserve(self, job: Job, shape: Shape) -> None:

@@ -12,7 +12,7 @@ from workbench.core.model import JobId, JobState, Seconds, Shape, Units
 from workbench.core.placement import Pool, shapes_of
 from workbench.core.quotas import Account, Limits
 from workbench.core.spelling import short_job
-from workbench.core.state import State, expected_end
+from workbench.core.state import THIS_HOST, State, expected_end
 
 LOOK_AHEAD_JOBS = 100
 """Of how many waiting jobs the start is estimated; behind them it is too uncertain to say."""
@@ -112,6 +112,8 @@ def _why_not_startable(state: State, job: Job) -> str:
         return "its agent is not running"
     if job.request.gpus and state.held is not None:
         return "no GPU is handed out now"
+    if THIS_HOST in state.drained:
+        return "this host is drained"
     return ""
 
 

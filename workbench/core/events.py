@@ -26,6 +26,11 @@ class DeviceSeen:
         busy_outside: Who uses it without a lease of ours, so that a GPU that is busy when it is
             first seen is not handed out in between; None where nobody does.
         node: The machine that it is in; a gang that fits on one node is never spread over two.
+        mig: The profile of a MIG slice, such as `1g.10gb`; empty for a whole GPU. Never changes
+            for a UUID.
+        parent: The GPU that it is a slice of, where that is known. Never changes for a UUID.
+        island: GPUs of one node and island are joined closely (NVLink, one NUMA node); empty
+            where that is unknown.
     """
 
     at: Seconds
@@ -35,6 +40,9 @@ class DeviceSeen:
     simulated: bool
     busy_outside: str | None = None
     node: str = ""
+    mig: str = ""
+    parent: DeviceId | None = None
+    island: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,28 @@ class FairShareSet:
     at: Seconds
     half_life_s: Seconds
     core_weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainStarted:
+    """Nothing new starts on a node for now (for maintenance, say); running jobs finish.
+
+    Attributes:
+        node: Its name; empty for the host itself, so that nothing starts at all.
+        reason: For people. The latest counts.
+    """
+
+    at: Seconds
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainEnded:
+    """Jobs may start on this node again. Where it was not drained this changes nothing."""
+
+    at: Seconds
+    node: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +218,8 @@ Event = (
     | DispatchHeld
     | DispatchResumed
     | FairShareSet
+    | DrainStarted
+    | DrainEnded
     | AgentConnected
     | AgentLost
     | JobSubmitted

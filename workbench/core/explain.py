@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
+from workbench.core.explain_gpus import why_no_gpus
 from workbench.core.job import Job
-from workbench.core.model import After, DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
-from workbench.core.placement import gpus_in_service, is_large_enough, shapes_of
+from workbench.core.model import After, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.placement import shapes_of
 from workbench.core.quotas import Account, Limits
 from workbench.core.sooner import sooner
-from workbench.core.spelling import count, short_device, short_job, spell_bytes, spell_seconds
+from workbench.core.spelling import count, short_job, spell_bytes, spell_seconds
 from workbench.core.standings import Standings, in_order
-from workbench.core.state import Device, State
-
-_DEVICES_NAMED = 4
-"""A sentence names this many GPUs and counts the rest."""
+from workbench.core.state import THIS_HOST, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,54 +152,14 @@ def _why_it_waits(state: State, job: Job, limits: Limits) -> str:
 def _why_no_units(state: State, shape: Shape) -> str:
     if shape.gpus and state.held is not None:
         return f"no GPU is handed out now: {state.held}"
+    if THIS_HOST in state.drained:
+        return f"this host is drained, nothing new starts: {state.drained[THIS_HOST]}"
     reasons = [
-        _why_no_gpus(state, shape),
+        why_no_gpus(state, shape),
         _why_no_cores(state, shape),
         _why_no_memory(state, shape),
     ]
     return "; ".join(reason for reason in reasons if reason)
-
-
-def _why_no_gpus(state: State, shape: Shape) -> str:
-    if not shape.gpus:
-        return ""
-    large = [gpu for gpu in gpus_in_service(state) if is_large_enough(gpu, shape.gpu_memory_bytes)]
-    blocked = [why for gpu in large if (why := _why_not_free(state, gpu))]
-    free = len(large) - len(blocked)
-    if free >= shape.gpus:
-        return ""
-    blocked += _missing(state, shape)
-    wanted = count(shape.gpus, "GPU")
-    if shape.gpu_memory_bytes:
-        wanted += f" with {spell_bytes(shape.gpu_memory_bytes)} each"
-    named = blocked[:_DEVICES_NAMED]
-    if len(blocked) > len(named):
-        named.append(f"{len(blocked) - len(named)} more")
-    why = ", ".join(named) or "no other GPU in service is large enough"
-    return f"it waits for {wanted}, {free} free: {why}"
-
-
-def _missing(state: State, shape: Shape) -> list[str]:
-    """Names the GPUs that were there before and may come back.
-
-    Not those that are not simulated any more, and while GPUs are simulated not the real ones.
-    """
-    if any(gpu.simulated for gpu in gpus_in_service(state)):
-        return []
-    return [
-        f"{short_device(gpu.id)} is missing ({gpu.reason})"
-        for gpu in state.devices.values()
-        if gpu.status is DeviceStatus.MISSING
-        and not gpu.simulated
-        and is_large_enough(gpu, shape.gpu_memory_bytes)
-    ]
-
-
-def _why_not_free(state: State, gpu: Device) -> str:
-    name, holder = short_device(gpu.id), state.holders.get(gpu.id)
-    if gpu.status is not DeviceStatus.AVAILABLE:
-        return f"{name} is {gpu.status} ({gpu.reason})"
-    return f"{name} is held by {short_job(state.leases[holder])}" if holder else ""
 
 
 def _why_no_cores(state: State, shape: Shape) -> str:

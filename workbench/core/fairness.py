@@ -6,11 +6,13 @@ at any time from what an owner holds, without being told.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import exp2, floor, log, log2
 from typing import Final
 
-from workbench.core.model import Seconds, Uid, Units
-from workbench.core.state import State, Usage
+from workbench.core.model import DeviceId, LeaseId, Seconds, Uid, Units
+from workbench.core.state import Device, State, Usage
 
 _NOTHING: Final = 1e-9
 """Sums of weights come back to 0 only nearly."""
@@ -26,9 +28,52 @@ def weight(state: State, units: Units) -> float:
         units: The lease's.
 
     Returns:
-        GPUs; for a lease without any its cores by `state.core_weight`.
+        GPUs, a share or slice by its part of the GPU's memory; for a lease without any its cores
+        by `state.core_weight`.
     """
-    return float(len(units.gpus)) if units.gpus else units.cores * state.core_weight
+    if not units.gpus:
+        return units.cores * state.core_weight
+    if units.share_bytes:
+        return _part(units.share_bytes, state.devices[units.gpus[0]])
+    total = 0.0
+    for gpu in units.gpus:
+        device = state.devices[gpu]
+        if device.parent is None:
+            total += 1.0
+        else:
+            total += _part(device.memory_bytes, state.devices.get(device.parent))
+    return total
+
+
+def _part(memory_bytes: int | None, gpu: Device | None) -> float:
+    """Says which part of a GPU that is; what is unknown counts as all of it."""
+    if memory_bytes is None or gpu is None or gpu.memory_bytes is None:
+        return 1.0
+    return min(memory_bytes / gpu.memory_bytes, 1.0)
+
+
+@contextmanager
+def weighed_again(state: State, device: DeviceId, at: Seconds) -> Iterator[None]:
+    """Notes what leases weigh from now on if what is known of a GPU changes in between.
+
+    Args:
+        state: Its `usage` is changed.
+        device: The GPU or slice.
+        at: When it changes.
+    """
+    leases: dict[LeaseId, None] = {}
+    for part in (device, *state.slices.get(device, ())):
+        if part in state.holders:
+            leases[state.holders[part]] = None
+        leases |= dict.fromkeys(sharer.lease for sharer in state.sharers.get(part, ()))
+    jobs = [state.jobs[state.leases[lease]] for lease in leases]
+    held = [(job.owner, job.grant.units) for job in jobs if job.grant]
+    before = [weight(state, units) for _, units in held]
+    yield
+    for (owner, units), old in zip(held, before, strict=True):
+        change = weight(state, units) - old
+        if change:
+            charge(state, owner, at, change)
 
 
 def charge(state: State, owner: Uid, at: Seconds, change: float) -> None:

@@ -76,7 +76,9 @@ class Victims:
         if self._runners is None:
             self._runners = self._standings.runners(self._state)
         shape = contender.shapes[0]  # Nobody gives way for what is not even preferred.
-        gpus, cores, memory = pool.free_gpus, pool.cores, pool.memory_bytes
+        # A GPU that is shared may have room for one share more although none is free.
+        gpus = shape.gpus if shape.share_bytes else pool.free_gpus
+        cores, memory = pool.cores, pool.memory_bytes
         chosen: list[Job] = []
         for running in self._candidates(contender, self._runners):
             assert running.grant is not None

@@ -19,6 +19,8 @@ from workbench.core.events import (
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
     Event,
     HoldRequested,
     HostRebooted,
@@ -43,6 +45,8 @@ _CHANGES_THE_HOST: Final = (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    DrainStarted,
+    DrainEnded,
     HostRebooted,
 )
 
@@ -160,7 +164,10 @@ class Scheduler:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
-            self._pool.give_back(freed.units)
+            if state.slices and freed.units.gpus:
+                self._pool = None  # Other parts of the card may be handed out from now on.
+            else:
+                self._pool.give_back(freed.units)
         if isinstance(event, HostRebooted):
             self._standings = Standings.of(state, self._policy, self._settings)
         elif job is not None:

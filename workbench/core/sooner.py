@@ -77,6 +77,10 @@ def _instead(state: State, shape: Shape) -> Iterator[tuple[str, Shape]]:
         yield f"{spell_bytes(half)} of host memory", shape._replace(memory_bytes=half)
     for gpus in range(shape.gpus - 1, 0, -1):
         yield f"{count(gpus, 'GPU')} in place of {shape.gpus}", shape._replace(gpus=gpus)
+    if shape.mig:
+        profiles = dict.fromkeys(gpu.mig for gpu in state.devices.values() if gpu.mig)
+        for profile in profiles:
+            yield f"slices {profile}", shape._replace(mig=profile)
     if shape.gpus:
         on_cores = shape._replace(gpus=0, gpu_memory_bytes=0, share_bytes=0, mig="", models=())
         yield "no GPU", on_cores

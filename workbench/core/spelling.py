@@ -61,6 +61,19 @@ def spell_seconds(span_s: Seconds) -> str:
     return " ".join(f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount)
 
 
+def spell_gpus(number: int, mig: str) -> str:
+    """Spells a number of GPUs or slices.
+
+    Args:
+        number: How many.
+        mig: The profile of the slices; empty for GPUs.
+
+    Returns:
+        `1 GPU`, `2 slices 1g.10gb`.
+    """
+    return f"{count(number, 'slice')} {mig}" if mig else count(number, "GPU")
+
+
 def short_device(device: DeviceId) -> str:
     """Shortens a UUID to what people tell GPUs apart by.
 

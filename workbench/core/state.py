@@ -22,6 +22,8 @@ from workbench.core.model import (
 
 HALF_LIFE_S: Final = 7 * 24 * 3600.0
 CORE_WEIGHT: Final = 1 / 16
+THIS_HOST = ""
+"""The node of a lab of one host; cores and host memory are there in any lab."""
 ENDED_JOBS_KEPT = 1000
 """A job submitted again after this many others have ended would count as a new one."""
 
@@ -41,7 +43,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A GPU that was seen at least once; it is never forgotten and never renumbered.
+    """A GPU or MIG slice that was seen at least once; never forgotten and never renumbered.
 
     Attributes:
         id: Its UUID.
@@ -51,6 +53,9 @@ class Device:
         node: The machine that it is in; one and the same on one host.
         status: What the latest event about it said.
         reason: Why it is not handed out; empty while it is available.
+        mig: Its profile; empty for a whole GPU. Constant for a UUID.
+        parent: The GPU that it is a slice of, where that is known. Constant for a UUID.
+        island: Those of one node and island are joined closely; empty is unknown.
     """
 
     id: DeviceId
@@ -59,7 +64,17 @@ class Device:
     simulated: bool
     status: DeviceStatus
     reason: str
-    node: str = ""
+    node: str = THIS_HOST
+    mig: str = ""
+    parent: DeviceId | None = None
+    island: str = ""
+
+
+class Sharer(NamedTuple):
+    """A lease on a part of a GPU's memory."""
+
+    lease: LeaseId
+    share_bytes: int
 
 
 class Usage(NamedTuple):
@@ -102,6 +117,7 @@ class State:
         host: None until the host was seen.
         devices: By UUID, in the order in which they were first seen.
         held: Why no GPU may be handed out; None if it may.
+        drained: Nodes on which nothing new starts, and why. `THIS_HOST` stands for all of it.
         agents: Owners whose agent is connected, and since when. After a restart of the driver it
             still lists the agents of before, until the driver says that they are lost.
         jobs: Live jobs (none has ended), in the order of submission.
@@ -122,7 +138,11 @@ class State:
         next_lease: The number of the next lease; larger than every lease's.
         leases: Derived. Live leases, in the order of their grants, and the job of each: exactly
             the jobs that are STARTING, RUNNING, PREEMPTING or STOPPING.
-        holders: Derived. The lease of each leased GPU; a GPU has at most one.
+        holders: Derived. The lease of each GPU or slice that is leased to one job alone.
+        sharers: Derived. The leases of each GPU of which parts are leased, in the order of their
+            grants; together at most its memory less a margin when granted. None of them is in
+            `holders`.
+        slices: Derived. The slices of each GPU that was ever split, as they were first seen.
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
         dependents: Derived. Those that wait for each live job to end, in the order of submission.
@@ -136,6 +156,7 @@ class State:
     host: Host | None = None
     devices: dict[DeviceId, Device] = field(default_factory=dict)
     held: str | None = None
+    drained: dict[str, str] = field(default_factory=dict)
     agents: dict[Uid, Seconds] = field(default_factory=dict)
     jobs: dict[JobId, Job] = field(default_factory=dict)
     ended: dict[JobId, Job] = field(default_factory=dict)
@@ -153,6 +174,8 @@ class State:
     next_lease: int = 0
     leases: dict[LeaseId, JobId] = field(default_factory=dict)
     holders: dict[DeviceId, LeaseId] = field(default_factory=dict)
+    sharers: dict[DeviceId, tuple[Sharer, ...]] = field(default_factory=dict)
+    slices: dict[DeviceId, tuple[DeviceId, ...]] = field(default_factory=dict)
     leased_cores: int = 0
     leased_memory_bytes: int = 0
     dependents: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)

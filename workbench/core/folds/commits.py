@@ -7,10 +7,9 @@ from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.filing import put
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.leases import forget_yielding
+from workbench.core.folds.units import check_units, take
 from workbench.core.job import Job, evolve
-from workbench.core.model import DeviceId, DeviceStatus, JobState
-from workbench.core.placement import shapes_of
-from workbench.core.spelling import count
+from workbench.core.model import JobState
 from workbench.core.state import State, lease_id
 from workbench.core.transitions import next_state, refuse
 
@@ -21,10 +20,7 @@ def grant(state: State, decision: Grant) -> None:
     units = decision.units
     state.next_lease += 1
     state.leases[decision.lease] = job.id
-    for gpu in units.gpus:
-        state.holders[gpu] = decision.lease
-    state.leased_cores += units.cores
-    state.leased_memory_bytes += units.memory_bytes
+    take(state, decision.lease, units)
     fairness.charge(state, job.owner, decision.at, fairness.weight(state, units))
     after = evolve(job, state=following, grant=decision, is_settled=decision.is_settled)
     quotas.charge(state, after, decision.at, units, is_over=False)
@@ -32,34 +28,11 @@ def grant(state: State, decision: Grant) -> None:
 
 
 def _check_grant(state: State, decision: Grant, job: Job) -> None:
-    units = decision.units
     if decision.lease != lease_id(state.next_lease):
         refuse(decision, f"the next lease is {lease_id(state.next_lease)}")
     if job.owner not in state.agents:
         refuse(decision, "the owner's agent is not connected")
-    if len(units.gpus) not in {shape.gpus for shape in shapes_of(job.request)}:
-        refuse(decision, f"the job asked for {count(job.request.gpus, 'GPU')}")
-    if len(set(units.gpus)) != len(units.gpus):
-        refuse(decision, "a GPU is named twice")
-    for gpu in units.gpus:
-        if not _may_be_leased(state, gpu):
-            refuse(decision, f"{gpu} is leased, unknown or not available")
-    if len({state.devices[gpu].simulated for gpu in units.gpus}) > 1:
-        refuse(decision, "simulated and real GPUs are never mixed")
-    if state.host is None or units.cores > state.host.cores - state.leased_cores:
-        refuse(decision, "that many cores are not free")
-    if units.memory_bytes > max(state.host.memory_bytes - state.leased_memory_bytes, 0):
-        refuse(decision, "that much memory is not free")
-
-
-def _may_be_leased(state: State, gpu: DeviceId) -> bool:
-    device = state.devices.get(gpu)
-    return (
-        device is not None
-        and device.status is DeviceStatus.AVAILABLE
-        and gpu not in state.holders
-        and state.held is None
-    )
+    check_units(state, decision, job.request)
 
 
 def stop(state: State, decision: Stop) -> None:

@@ -10,6 +10,7 @@ from workbench.core.errors import IllegalEvent
 from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
 from workbench.core.filing import cross, put
 from workbench.core.folds.jobs import release_dependents
+from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
 from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome
@@ -78,10 +79,7 @@ def _end_lease(
         job = cross(state, job)
     units = grant.units
     del state.leases[grant.lease]
-    for gpu in units.gpus:
-        del state.holders[gpu]
-    state.leased_cores -= units.cores
-    state.leased_memory_bytes -= units.memory_bytes
+    give_back(state, grant.lease, units)
     fairness.charge(state, job.owner, at, -fairness.weight(state, units))
     quotas.charge(state, job, at, units, is_over=True)
     served = served_s(job, at)
