@@ -346,6 +346,8 @@ class AnyLab(RuleBasedStateMachine):
             return
         restored = Scheduler.restore(self.policy, self.lab.entries, settings=self.rules)
         assert same(restored.state, self.lab.state)
+        tick = Tick(at=self.lab.at)  # As the driver sends after a restart.
+        assert restored.handle(tick) == self.lab.send(tick)
         assert restored.next_wakeup() == self.lab.scheduler.next_wakeup()
         assert restored.unconfirmed() == self.lab.scheduler.unconfirmed()
 

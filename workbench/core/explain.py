@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.job import Job
 from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.moving import why_it_moves
 from workbench.core.placement import gpus_in_service, is_large_enough, shape_of
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.standings import Standings, in_order
@@ -37,13 +39,25 @@ class Explanation:
     estimate_reason: str
 
 
-def explain(state: State, standings: Standings, job: JobId) -> Explanation:
+def _in_lab_seconds(at: Seconds) -> str:
+    return f"{at:.0f} s"
+
+
+def explain(
+    state: State,
+    standings: Standings,
+    job: JobId,
+    *,
+    spell_at: Callable[[Seconds], str] = _in_lab_seconds,
+) -> Explanation:
     """Explains one job; to explain many, `explain_waiting` orders the queue once.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
         job: Its id.
+        spell_at: Spells a time for people, of which the core knows nothing; without one it is
+            given in seconds of the lab's clock.
 
     Returns:
         Where it stands now.
@@ -61,6 +75,7 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
+        reason = why_it_moves(known, spell_at) or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT

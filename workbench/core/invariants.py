@@ -50,9 +50,25 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"{job.state} job {job_id} has the stop {job.stop}"
         if job.state is JobState.RUNNING and job.started_at is None:
             yield f"running job {job_id} never started"
+        yield from _measured(job)
     due = sorted(deadline for job in state.jobs.values() if (deadline := deadline_of(job)))
     if state.deadlines != due:
         yield f"deadlines are {state.deadlines}, not {due}"
+
+
+def _measured(job: Job) -> Iterator[str]:
+    use, progress = job.use, job.progress
+    if use is not None:
+        if job.started_at is None or job.grant is None:
+            yield f"{job.state} job {job.id} has the use {use}"
+        if use.low_since is None and use.warned is not None:
+            yield f"job {job.id} is warned and its use is not low"
+        if use.lowered is not None and use.warned is not None:
+            yield f"job {job.id} is lowered and still warned"
+        if use.risen_since is not None and (use.low_since is not None or use.lowered is None):
+            yield f"job {job.id} may be raised and is low or not lowered"
+    if progress is not None and not 0.0 <= progress.part <= 1.0:
+        yield f"job {job.id} has the progress {progress.part}"
 
 
 def _ended(state: State) -> Iterator[str]:

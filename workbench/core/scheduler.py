@@ -25,6 +25,9 @@ from workbench.core.events import (
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ProgressMade,
+    UseFell,
+    UseRose,
 )
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape
@@ -43,6 +46,8 @@ _CHANGES_THE_HOST: Final = (
     DispatchResumed,
     HostRebooted,
 )
+
+_ABOUT_LEASES: Final = (LeaseStarted, LeaseEnded, UseFell, UseRose, ProgressMade)
 
 
 class Scheduler:
@@ -178,13 +183,24 @@ class Scheduler:
         if self._pool is None:
             self._pool = Pool.of(state)
         self._standings.refresh(state)
+        moves = self._move() if self._standings.watch.dues else []
         decisions, self._patient_at = decide(state, self._standings, self._pool)
         for decision in decisions:
             apply(state, decision)
             if isinstance(decision, Grant):
                 self._pool.take(decision.units)
             self._follow(decision.job)
-        return decisions
+        return moves + decisions if moves else decisions
+
+    def _move(self) -> list[Decision]:
+        """Commits what the use of running jobs calls for, before anything that rests on it."""
+        moves: list[Decision] = []
+        while found := self._standings.watch.moves(self._state):
+            for move in found:
+                apply(self._state, move)
+                self._follow(move.job)
+            moves += found
+        return moves
 
     def next_wakeup(self) -> Seconds | None:
         """Says when time alone changes something.
@@ -192,9 +208,9 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        times: list[Seconds | None] = []
+        times: list[Seconds | None] = [self._standings.watch.next_due()]
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
-            times = [self._standings.next_change(), self._patient_at]
+            times += [self._standings.next_change(), self._patient_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
         return min((at for at in times if at is not None), default=None)
@@ -214,7 +230,7 @@ class Scheduler:
 
     def _subject(self, event: Event) -> Job | None:
         """Finds the job of a live lease that an event is about."""
-        if not isinstance(event, LeaseStarted | LeaseEnded):
+        if not isinstance(event, _ABOUT_LEASES):
             return None
         job_id = self._state.leases.get(event.lease)
         return None if job_id is None else self._state.jobs[job_id]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from workbench.core import fairness
 from workbench.core.job import Job, crossing_of, waited_s
 from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
+from workbench.core.moving import Watch, is_lowered
 from workbench.core.placement import shape_of
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
@@ -81,6 +82,10 @@ class Standings:
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
+        self.advanced: dict[JobId, float] = {}
+        """Running jobs that may be preempted and have said how far they are: less that part."""
+        self.watch = Watch(settings)
+        """When jobs are warned, lowered or raised next."""
 
     @classmethod
     def of(cls, state: State, policy: Policy, settings: Settings) -> Standings:
@@ -138,6 +143,10 @@ class Standings:
             if not turns:
                 del self.overdue[shape]
         self.running.pop(job.id, None)
+        if self.advanced:
+            self.advanced.pop(job.id, None)
+        if job.use is not None or self.watch.dues:
+            self.watch.follow(job)
         change = None
         if job.state is JobState.QUEUED:
             change = self._wait(state, job)
@@ -166,16 +175,27 @@ class Standings:
             if score is None:
                 score = scores[kind] = self.policy.score(state, *kind)
             runners.append(Runner(level, score, turn))
-        runners.sort(reverse=True)
+        if self.advanced:  # Of those alike, who is further stands higher.
+            runners.sort(key=self._rank, reverse=True)
+        else:
+            runners.sort(reverse=True)
         return runners
+
+    def _rank(self, runner: Runner) -> tuple[int, float, float, Turn]:
+        return *runner[:2], self.advanced.get(runner.turn.job, 0.0), runner.turn
 
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
         return Turn(self.policy.key(state, job), job.number, job.id)
 
     def level_of(self, state: State, job: Job) -> int:
-        """Says which class a job counts as, as an index; ageing lifts a waiting one by one."""
+        """Says which class a job counts as, as an index; one past the last is below all classes.
+
+        Ageing lifts a waiting job by one; low use lowers a running one by one.
+        """
         level = CLASSES.index(job.request.priority)
+        if job.use is not None and is_lowered(job):
+            return level + 1
         ageing_s = self.settings.ageing_s
         if (
             level
@@ -221,6 +241,8 @@ class Standings:
         policy = self.policy
         level = self.level_of(state, job)
         self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
+        if job.progress is not None:
+            self.advanced[job.id] = -job.progress.part
         crossing = crossing_of(job)
         quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
