@@ -53,7 +53,7 @@ class LabPicture:
         self._clock = clock
         self._all_ended = state.ended
         self._explain = functools.partial(explain, state, standings, spell_at=self._spell_at)
-        waiting = explain_waiting(state, standings)
+        waiting = explain_waiting(state, standings, spell_at=self._spell_at)
         running = [job for job in state.jobs.values() if job.state is not JobState.QUEUED]
         self._live = [
             *(self._view(job) for job in running),

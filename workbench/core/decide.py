@@ -14,11 +14,12 @@ from workbench.core import fairness, preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Uid, Units
+from workbench.core.moving import spell_level
 from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
 from workbench.core.reservations import Lane, Reservation, reserve
-from workbench.core.standings import CLASSES, OVERDUE, Standings, Turn
+from workbench.core.standings import OVERDUE, Standings, Turn
 from workbench.core.state import State, expected_end, lease_id
 
 ITS_TURN = "it is its turn"
@@ -335,7 +336,7 @@ class _Round:
             return "it waited longer than the lab's bound"
         passing = "it fits, and the jobs ahead of it do not yet"
         turn = passing if self._is_passing else ITS_TURN
-        return f"class {CLASSES[contender.level]}: {turn}"
+        return f"{spell_level(contender.level)}: {turn}"
 
     def _puts_nobody_off(self, job: Job, units: Units) -> bool:
         end = expected_end(self._state, job)

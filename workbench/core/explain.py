@@ -70,7 +70,7 @@ def explain(
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
     if known.state is JobState.QUEUED:
-        return explain_waiting(state, standings)[job]
+        return explain_waiting(state, standings, spell_at=spell_at)[job]
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
@@ -84,12 +84,15 @@ def explain(
     return Explanation(place=None, reason=reason, low_s=None, high_s=None, estimate_reason="")
 
 
-def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanation]:
+def explain_waiting(
+    state: State, standings: Standings, *, spell_at: Callable[[Seconds], str] = _in_lab_seconds
+) -> dict[JobId, Explanation]:
     """Explains all waiting jobs.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
+        spell_at: As for `explain`.
 
     Returns:
         Where each stands now, the next one first.
@@ -103,9 +106,12 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
         if kind not in reasons:
             reasons[kind] = _why_it_waits(state, job, kind[1])
         range_ = estimates[job.id]
+        reason = reasons[kind]
+        if job.use is not None:
+            reason += f"; it {why_it_moves(job, spell_at)}"
         explanations[job.id] = Explanation(
             place=place,
-            reason=reasons[kind],
+            reason=reason,
             low_s=range_.low_s,
             high_s=range_.high_s,
             estimate_reason=range_.reason,

@@ -8,6 +8,7 @@ from workbench.core.errors import BrokenInvariant
 from workbench.core.job import Job, deadline_of
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
 from workbench.core.state import ENDED_JOBS_KEPT, State
+from workbench.core.use import Use
 
 _LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
 
@@ -59,7 +60,8 @@ def _jobs(state: State) -> Iterator[str]:
 def _measured(job: Job) -> Iterator[str]:
     use, progress = job.use, job.progress
     if use is not None:
-        if job.started_at is None or job.grant is None:
+        is_back = job.state is JobState.QUEUED and use == Use(part=use.part, lowered=use.lowered)
+        if job.started_at is None and not (is_back and use.lowered is not None):
             yield f"{job.state} job {job.id} has the use {use}"
         if use.low_since is None and use.warned is not None:
             yield f"job {job.id} is warned and its use is not low"

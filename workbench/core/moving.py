@@ -124,7 +124,7 @@ def is_lowered(job: Job) -> bool:
 
 
 def why_it_moves(job: Job, spell_at: Callable[[Seconds], str]) -> str:
-    """Says how the use of a running job moves its standing.
+    """Says how the use of a job moves its standing.
 
     Args:
         job: Any job.
@@ -134,7 +134,7 @@ def why_it_moves(job: Job, spell_at: Callable[[Seconds], str]) -> str:
         One sentence without its full stop; empty where use moves nothing.
     """
     use = job.use
-    if use is None or job.state is not JobState.RUNNING:
+    if use is None or job.state not in {JobState.RUNNING, JobState.QUEUED}:
         return ""
     if use.lowered is not None:
         return f"{_counts(job)} since {spell_at(use.lowered.at)}: {use.lowered.reason}"
@@ -146,11 +146,21 @@ def why_it_moves(job: Job, spell_at: Callable[[Seconds], str]) -> str:
     return ""
 
 
+def spell_level(level: int) -> str:
+    """Spells a class.
+
+    Args:
+        level: Its index, one more for what is below all classes.
+
+    Returns:
+        `class low`, `below class low`.
+    """
+    return f"class {_CLASSES[level]}" if level < len(_CLASSES) else f"below class {_CLASSES[-1]}"
+
+
 def _counts(job: Job) -> str:
-    lower = _CLASSES.index(job.request.priority) + 1
-    if lower == len(_CLASSES):
-        return f"counts below class {_CLASSES[-1]}"
-    return f"counts as class {_CLASSES[lower]}"
+    name = spell_level(_CLASSES.index(job.request.priority) + 1)
+    return f"counts {name}" if name.startswith("below") else f"counts as {name}"
 
 
 def _what(job: Job) -> str:

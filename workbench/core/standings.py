@@ -71,8 +71,11 @@ class Standings:
         self.policy = policy
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
-        self.waiting: list[dict[Shape, dict[tuple[int, Uid], list[Turn]]]] = [{} for _ in CLASSES]
-        """By class, shape, tier and owner; each list sorted, never empty."""
+        self.waiting: list[dict[Shape, dict[tuple[int, Uid], list[Turn]]]] = [
+            {} for _ in range(len(CLASSES) + 1)
+        ]
+        """By class (last what is below all classes), shape, tier and owner; each list sorted, never
+        empty."""
         self.overdue: dict[Shape, list[Turn]] = {}
         """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
         lists is empty. They wait in their place too."""
@@ -191,11 +194,12 @@ class Standings:
     def level_of(self, state: State, job: Job) -> int:
         """Says which class a job counts as, as an index; one past the last is below all classes.
 
-        Ageing lifts a waiting job by one; low use lowers a running one by one.
+        Low use lowers a job by one, until it is raised or has other units; ageing lifts a waiting
+        one by one.
         """
         level = CLASSES.index(job.request.priority)
         if job.use is not None and is_lowered(job):
-            return level + 1
+            level += 1
         ageing_s = self.settings.ageing_s
         if (
             level
@@ -208,7 +212,8 @@ class Standings:
 
     def _wait(self, state: State, job: Job) -> Seconds | None:
         """Queues a job; returns when its place changes by time alone."""
-        ageing_s = self.settings.ageing_s if job.request.priority is not CLASSES[0] else None
+        is_first = job.request.priority is CLASSES[0] and job.use is None
+        ageing_s = None if is_first else self.settings.ageing_s
         overdue_at = None
         if self.bound_s is not None:
             overdue_at = state.at + self.bound_s - waited_s(job, state.at)

@@ -25,6 +25,8 @@ REPORT_S: Final = 60.0
 class Use:
     """What was told of the use of a lease, and what came of it.
 
+    Of a job that gave way only `part` and `lowered` stay, until it has units again.
+
     Attributes:
         part: What was told last, from 0 to 1.
         low_since: When it fell; None while it is not low.

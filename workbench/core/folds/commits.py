@@ -25,7 +25,7 @@ def grant(state: State, decision: Grant) -> None:
     fairness.charge(state, job.owner, decision.at, fairness.weight(units))
     put(
         state,
-        evolve(job, state=following, grant=decision, is_settled=decision.is_settled),
+        evolve(job, state=following, grant=decision, is_settled=decision.is_settled, use=None),
         before=job,
     )
 

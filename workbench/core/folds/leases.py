@@ -22,6 +22,7 @@ from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
+from workbench.core.use import Use
 
 _BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
 """How a job ends that nobody stopped: its length says how long jobs run."""
@@ -122,12 +123,19 @@ def _end_lease(
 
 
 def _unmeasured(job: Job) -> Job:
-    """Forgets what was told of a lease; progress that a checkpoint keeps is kept."""
-    progress = job.progress
+    """Forgets what was told of a lease.
+
+    Progress that a checkpoint keeps is kept. So is that a job which gives way is lowered, until it
+    has units again: else it might come before the one that they were taken for.
+    """
+    use, progress = job.use, job.progress
+    if use is not None:
+        is_kept = job.preempt is not None and use.lowered is not None
+        use = Use(part=use.part, lowered=use.lowered) if is_kept else None
     if progress is not None:
         is_kept = job.preempt is not None and job.preempt.step is Preemption.CHECKPOINT
         progress = replace(progress, nearly_done_from=None) if is_kept else None
-    return evolve(job, use=None, progress=progress)
+    return evolve(job, use=use, progress=progress)
 
 
 def _waiting_again(job: Job, at: float, served: float) -> Job:
