@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.core.builders import BOB, HIGH, LOW, NORMAL, Lab, gpu, jobs_of
+from workbench.core.apply import apply
 from workbench.core.decisions import Lower, Preempt, Raise, Warn
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import LeaseStarted, UseFell, UseRose
@@ -203,6 +204,25 @@ def test_a_part_that_is_none_is_refused(part: float) -> None:
     lab = lab_with()
     with pytest.raises(IllegalEvent, match="a part is from 0 to 1"):
         fall(lab, 1.0, part)
+
+
+def test_a_decision_that_does_not_follow_from_what_was_told_is_refused() -> None:
+    lab = lab_with()
+
+    def refused(kind: type[Warn | Lower | Raise], rule: str, **fields: Any) -> None:
+        state, lease = lab.state, lab.lease("idle")
+        common = {"id": state.next_decision, "at": state.at, "lease": lease, "reason": ""}
+        with pytest.raises(IllegalEvent, match=rule):
+            apply(state, kind(**{**common, "job": JobId("idle"), **fields}))
+
+    refused(Lower, "nothing was told of the job's use")
+    refused(Raise, "does not hold this lease", lease=LeaseId("L7"))
+    fall(lab, 400.0)
+    refused(Lower, "not warned for long enough")
+    refused(Warn, "is warned or lowered already", until=1000.0)
+    refused(Raise, "is not lowered")
+    rise(lab, 500.0)
+    refused(Lower, "use is not low")
 
 
 def test_use_of_a_lease_that_never_was_is_refused() -> None:

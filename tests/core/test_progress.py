@@ -70,7 +70,7 @@ def test_progress_that_is_thrown_away_is_forgotten(step: Preemption, kept: float
 
 
 def test_of_jobs_alike_the_one_that_is_further_stays() -> None:
-    lab = lab_with(far={}, near={}, silent={})
+    lab = lab_with(silent={}, near={}, far={})
     report(lab, 500.0, 0.8, "far")
     report(lab, 500.0, 0.2, "near")
     order = [runner.turn.job for runner in lab.scheduler.standings.runners(lab.state)]

@@ -12,6 +12,10 @@ from workbench.core.events import (
     DispatchHeld,
     DispatchResumed,
     JobSubmitted,
+    ProgressMade,
+    Tick,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
 from workbench.journal.codec import FORMAT
@@ -66,7 +70,25 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.start("e" * 32)
         lab.tick(200)
         lab.submit("f" * 32, cores=8, priority=HIGH)
+    if format_ > 2:
+        move_priorities(lab)
     return lab, covered
+
+
+def move_priorities(lab: Lab, *, steps: int = 5) -> None:
+    """Warns, lowers and raises the job that the one before gave way to."""
+    lab.end("e" * 32, Outcome.KILLED)
+    lab.start("f" * 32)
+    lease = lab.lease("f" * 32)
+    entries = (
+        UseFell(at=300.0, lease=lease, part=0.015625),
+        Tick(at=900.0),
+        ProgressMade(at=1000.0, lease=lease, part=0.5),
+        UseRose(at=1100.0, lease=lease, part=0.75),
+        Tick(at=1400.0),
+    )
+    for entry in entries[:steps]:
+        lab.send(entry)
 
 
 def write(path: Path) -> None:
