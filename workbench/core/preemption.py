@@ -83,7 +83,12 @@ class Victims:
         gpus, cores, memory = pool.free_gpus, pool.cores, pool.memory_bytes
         chosen: list[Job] = []
         for running, is_of_class in self._candidates(contender, self._runners):
-            if self._is_nearly_done(running, is_of_class=is_of_class):
+            request = running.request
+            if (
+                running.progress is not None
+                or request.expected_s is not None
+                or request.time_limit_s is not None
+            ) and self._is_nearly_done(running, is_of_class=is_of_class):
                 continue
             assert running.grant is not None
             units = running.grant.units
@@ -146,9 +151,6 @@ class Victims:
 
     def _is_nearly_done(self, running: Job, *, is_of_class: bool) -> bool:
         """Tells whether a job is left alone for now; notes when it no longer is."""
-        request = running.request
-        if running.progress is None and request.expected_s is None and request.time_limit_s is None:
-            return False
         # A policy that orders by run times weighs those in its classes itself.
         is_weighed = is_of_class and self._standings.policy.asks_run_times
         until = nearly_done_until(running, self._state.at, is_weighed=is_weighed)

@@ -208,7 +208,8 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        times: list[Seconds | None] = [self._standings.watch.next_due()]
+        watch = self._standings.watch
+        times: list[Seconds | None] = [watch.next_due()] if watch.dues else []
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
             times += [self._standings.next_change(), self._patient_at]
         if self._state.deadlines:
