@@ -111,6 +111,9 @@ class Lab:
         assert fresh.waiting == self.scheduler.standings.waiting
         assert fresh.overdue == self.scheduler.standings.overdue
         assert fresh.running == self.scheduler.standings.running
+        assert fresh.advanced == self.scheduler.standings.advanced
+        assert fresh.watch.dues == self.scheduler.standings.watch.dues
+        assert fresh.watch.moves(self.state) == []
         left, _ = decide(self.state, fresh, Pool.of(self.state))
         assert left == [], f"left to decide: {left}"
         self.entries += [event, *decisions]

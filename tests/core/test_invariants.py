@@ -4,11 +4,13 @@ from dataclasses import replace
 import pytest
 
 from tests.core.builders import ALICE, GIB, Lab, gpu, seen
+from workbench.core.decisions import Lower, Warn
 from workbench.core.errors import BrokenInvariant
 from workbench.core.invariants import check
 from workbench.core.job import Deadline
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId, Units
 from workbench.core.state import State
+from workbench.core.use import Progress, Use
 
 
 def busy_lab() -> Lab:
@@ -38,6 +40,8 @@ def lease_twice(state: State) -> None:
     change("b", grant=replace(b, units=a.units))(state)
 
 
+WARN = Warn(id=0, at=0.0, lease=LeaseId("L0"), job=JobId("a"), reason="", until=9.0)
+LOWER = Lower(id=0, at=0.0, lease=LeaseId("L0"), job=JobId("a"), reason="")
 BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
     "a GPU is leased twice": (lease_twice, "is leased to L0 and L1"),
     "a holder is wrong": (lambda s: s.holders.pop(gpu(0)), "holders are"),
@@ -97,6 +101,23 @@ BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
     "a GPU is available for a reason": (
         lambda s: s.devices.update({gpu(0): replace(s.devices[gpu(0)], reason="Xid 79")}),
         "is available and yet Xid 79",
+    ),
+    "a job that never started is measured": (change("b", use=Use(part=0.0)), "job b has the use"),
+    "a warning stays after use rose": (
+        change("a", state=JobState.RUNNING, use=Use(part=0.9, warned=WARN)),
+        "a is warned and its use is not low",
+    ),
+    "a lowered job is warned": (
+        change("a", use=Use(part=0.0, low_since=0.0, warned=WARN, lowered=LOWER)),
+        "a is lowered and still warned",
+    ),
+    "a job that is not lowered may be raised": (
+        change("a", use=Use(part=0.0, risen_since=0.0)),
+        "a may be raised and is low or not lowered",
+    ),
+    "progress is no part": (
+        change("a", progress=Progress(part=1.5, lease=LeaseId("L0"))),
+        "a has the progress 1.5",
     ),
     "jobs are out of order": (
         lambda s: s.jobs.update({JobId("a"): s.jobs.pop(JobId("a"))}),

@@ -27,7 +27,7 @@ from workbench.core.model import JobId, LeaseId, Outcome, Preemption, PriorityCl
 from workbench.core.placement import shape_of
 from workbench.core.policy import Bypass
 from workbench.core.scheduler import Scheduler
-from workbench.core.settings import Settings
+from workbench.core.settings import Quota, Settings
 from workbench.core.state import State
 from workbench.policies import POLICIES
 from workbench.policies.fifo import Fifo
@@ -42,9 +42,9 @@ requests = st.fixed_dictionaries(
         "cores": st.integers(1, 4),
         "memory_bytes": st.sampled_from([None, 4 * GIB, 9 * GIB]),
         "gpu_memory_bytes": st.sampled_from([None, 30 * GIB, 60 * GIB]),
-        "time_limit_s": st.sampled_from([None, 5.0, 20.0]),
+        "time_limit_s": st.sampled_from([None, 5.0, 20.0, 500.0]),
         "wait_limit_s": st.sampled_from([None, 5.0, 20.0]),
-        "expected_s": st.sampled_from([None, 3.0, 30.0]),
+        "expected_s": st.sampled_from([None, 3.0, 30.0, 500.0]),
         "preemption": st.sampled_from([(), (Preemption.CHECKPOINT,), (Preemption.REQUEUE,)]),
     }
 )
@@ -54,6 +54,9 @@ rules = st.builds(
     ageing_s=st.sampled_from([None, 6.0]),
     quantum_s=st.sampled_from([0.0, 4.0]),
     fair_share=st.booleans(),
+    high=st.just(Quota()),  # budgets are judged in test_any_requests.py
+    idle_grace_s=st.sampled_from([None, 2.0, 9.0]),
+    idle_back_s=st.sampled_from([0.0, 4.0]),
 )
 owners = st.sampled_from([ALICE, BOB])
 numbers = st.integers(0, GPUS - 1)
@@ -224,6 +227,9 @@ class AnyLab(RuleBasedStateMachine):
 
     # --- what must hold --------------------------------------------------------------------
 
+    def rank(self, job: str) -> int:
+        return RANK[self.requests[job][1].priority]
+
     def pick(self, among: dict[str, Any], pick: int) -> str:
         return list(among)[pick % len(among)]
 
@@ -243,14 +249,14 @@ class AnyLab(RuleBasedStateMachine):
         assert preempt.job in self.started
         assert preempt.winner in self.waiting
         _, victim = self.requests[preempt.job]
-        owner, winner = self.requests[preempt.winner]
+        owner, _ = self.requests[preempt.winner]
         assert owner in self.agents
         assert victim.preemption == (preempt.step,)
         assert preempt.at >= self.started[preempt.job] + self.rules.quantum_s
         waits_s = preempt.at - self.waiting[preempt.winner]
         is_aged = self.rules.ageing_s is not None and waits_s >= self.rules.ageing_s
-        assert RANK[victim.priority] >= RANK[winner.priority] - is_aged
-        if RANK[victim.priority] <= RANK[winner.priority] - is_aged:
+        assert self.rank(preempt.job) >= self.rank(preempt.winner) - is_aged
+        if self.rank(preempt.job) <= self.rank(preempt.winner) - is_aged:
             assert self.policy.preempts
         self.preempted[preempt.job] = preempt.winner
 
@@ -295,8 +301,8 @@ class AnyLab(RuleBasedStateMachine):
                 continue
             if self.policy.bypass is not Bypass.GREEDY:
                 continue
-            assert RANK[other.priority] >= RANK[request.priority], f"{job} is of a higher class"
-            if other.priority is request.priority and self.policy.name == "fifo":
+            assert self.rank(job) >= self.rank(grant.job), f"{job} is of a higher class"
+            if self.rank(job) == self.rank(grant.job) and self.policy.name == "fifo":
                 assert int(job[1:]) > int(grant.job[1:]), f"{job} came first"
 
     def judge_units(self, request: Request, granted: Units) -> None:
@@ -342,6 +348,8 @@ class AnyLab(RuleBasedStateMachine):
             return
         restored = Scheduler.restore(self.policy, self.lab.entries, settings=self.rules)
         assert same(restored.state, self.lab.state)
+        tick = Tick(at=self.lab.at)  # As the driver sends after a restart.
+        assert restored.handle(tick) == self.lab.send(tick)
         assert restored.next_wakeup() == self.lab.scheduler.next_wakeup()
         assert restored.unconfirmed() == self.lab.scheduler.unconfirmed()
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.builders import Lab, copy_of, grant, same, submitted
 from workbench.core.apply import apply
-from workbench.core.decisions import Decision, End, Preempt, Stop
+from workbench.core.decisions import Decision, End, Lower, Preempt, Raise, Stop, Warn
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -15,7 +15,10 @@ from workbench.core.events import (
     HostRebooted,
     LeaseEnded,
     LeaseStarted,
+    ProgressMade,
     ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, Units
 from workbench.core.transitions import TRANSITIONS, next_state
@@ -73,10 +76,30 @@ def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Event | Decis
             ReleaseRequested(at=at, job=JobId("job")),
             LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail=""),
             End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
+            UseFell(at=at, lease=lease, part=0.0),
+            UseRose(at=at, lease=lease, part=1.0),
+            ProgressMade(at=at, lease=lease, part=0.5),
+            Warn(id=id_, at=at, lease=lease, job=JobId("job"), reason="", until=at),
+            Lower(id=id_, at=at, lease=lease, job=JobId("job"), reason=""),
+            Raise(id=id_, at=at, lease=lease, job=JobId("job"), reason=""),
             HostRebooted(at=at),
         )
     }
     return entries[kind]
+
+
+def make_due(kind: type[Event | Decision], lab: Lab) -> None:
+    """Folds what has to come before a warning, or before what follows it."""
+    at, lease, job = lab.state.at, LeaseId("L1"), JobId("job")
+    if kind in {Warn, Lower, Raise}:
+        apply(lab.state, UseFell(at=at, lease=lease, part=0.0))
+    if kind in {Lower, Raise}:
+        id_ = lab.state.next_decision
+        apply(lab.state, Warn(id=id_, at=at, lease=lease, job=job, reason="", until=at))
+    if kind is Raise:
+        id_ = lab.state.next_decision
+        apply(lab.state, Lower(id=id_, at=at, lease=lease, job=job, reason=""))
+        apply(lab.state, UseRose(at=at, lease=lease, part=1.0))
 
 
 def test_the_table_lists_every_entry_that_is_about_jobs() -> None:
@@ -95,6 +118,8 @@ def test_apply_obeys_the_table(kind: type[Event | Decision], state: JobState | N
     if kind.__name__ == "Grant" and state is JobState.QUEUED:
         lab.entries.append(LeaseEnded(at=0, lease=LeaseId("L0"), outcome=Outcome.DONE, detail=""))
         apply(lab.state, lab.entries[-1])
+    if state is JobState.RUNNING:
+        make_due(kind, lab)
     entry = entry_about_the_job(kind, lab)
     following = TRANSITIONS[kind].get(state)
     before = copy_of(lab.state)

@@ -16,7 +16,11 @@ from workbench.core.events import (
     FairShareSet,
     HoldRequested,
     JobSubmitted,
+    ProgressMade,
     ReleaseRequested,
+    Tick,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
 from workbench.journal.codec import FORMAT
@@ -77,7 +81,24 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.send(DrainStarted(at=201, node="", reason="a new driver"))
         lab.send(DrainEnded(at=202, node=""))
         lab.send(FairShareSet(at=202, half_life_s=3600.0, core_weight=0.25))
+        move_priorities(lab)
     return lab, covered
+
+
+def move_priorities(lab: Lab, *, steps: int = 5) -> None:
+    """Warns, lowers and raises the job that the one before gave way to."""
+    lab.end("e" * 32, Outcome.KILLED)
+    lab.start("f" * 32)
+    lease = lab.lease("f" * 32)
+    entries = (
+        UseFell(at=300.0, lease=lease, part=0.015625),
+        Tick(at=900.0),
+        ProgressMade(at=1000.0, lease=lease, part=0.5),
+        UseRose(at=1100.0, lease=lease, part=0.75),
+        Tick(at=1400.0),
+    )
+    for entry in entries[:steps]:
+        lab.send(entry)
 
 
 def write(path: Path) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from workbench.controller.driver import Driver, Fact
+from workbench.controller.use import UseMeter
 from workbench.core.events import (
     DeviceBusyOutside,
     DeviceLost,
@@ -44,6 +45,7 @@ class Observer:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._held_for: NvmlStatus | None = None
+        self._meter = UseMeter()
         self.latest: Sample | None = None
         """The newest sample; None before the first."""
 
@@ -60,6 +62,7 @@ class Observer:
             *host_changes(state, sample),
             *device_changes(state, sample),
             *self._dispatch_changes(state, sample),
+            *self._meter.changes(state, sample),
         ]
         for fact in facts:
             self._driver.note(fact)

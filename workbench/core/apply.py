@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
@@ -29,11 +29,14 @@ from workbench.core.events import (
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ProgressMade,
     ReleaseRequested,
     Tick,
+    UseFell,
+    UseRose,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import commits, host, jobs, leases
+from workbench.core.folds import commits, host, jobs, leases, use
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -78,6 +81,9 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     HoldRequested: jobs.hold_requested,
     ReleaseRequested: jobs.release_requested,
     LeaseStarted: leases.lease_started,
+    UseFell: use.use_fell,
+    UseRose: use.use_rose,
+    ProgressMade: use.progress_made,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,
     Tick: host.tick,
@@ -85,4 +91,7 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     Stop: commits.stop,
     Preempt: commits.preempt,
     End: commits.end,
+    Warn: use.warn,
+    Lower: use.lower,
+    Raise: use.raise_,
 }

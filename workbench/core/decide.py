@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify
-from itertools import chain
 from typing import NamedTuple
 
 from workbench.core import fairness, preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Outcome, PriorityClass, Seconds, Shape, Uid, Units
+from workbench.core.moving import spell_level
 from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
@@ -159,7 +159,7 @@ class _Round:
         """Walks the queue in order; looks at one job of each place that does not fit."""
         if self._standings.overdue:
             yield from self._overdue()
-        for level in range(len(CLASSES)):
+        for level in range(len(self._standings.waiting)):
             yield from self._of_class(level)
 
     def _overdue(self) -> Iterator[_Start | _GiveWay]:
@@ -211,7 +211,7 @@ class _Round:
                 replace_first(heads, head.after())
                 continue
             allowed = self._limits.allowed(head.account, head.shapes)
-            if not allowed or not self._is_of(level, head.account, is_own=True):
+            if not allowed or not self._is_of(level, head.account, filed=level):
                 replace_first(heads, head.without_account())
                 continue
             contender = Contender(job, level, head.share, head.score, allowed)
@@ -239,16 +239,15 @@ class _Round:
             or bool(self._standings.running)
         )
         heads = []
-        filed = self._standings.waiting
-        places = chain(filed[1].items(), filed[0].items()) if level == 1 else filed[level].items()
-        for shapes, queues in places:
+        filed = [level] if level != 1 else [1, 0]
+        places = [(one, self._standings.waiting[one].items()) for one in filed]
+        for one, (shapes, queues) in ((one, place) for one, all_ in places for place in all_):
             if not is_all and not any(self._pool.may_fit(shape) for shape in shapes):
                 self._is_passing = True
                 continue
-            is_own = queues is filed[level].get(shapes)
             tiers: dict[int, list[Line]] = {}
             for (tier, account), turns in queues.items():
-                if account.owner not in agents or not self._is_of(level, account, is_own=is_own):
+                if account.owner not in agents or not self._is_of(level, account, filed=one):
                     continue
                 line = (self._share(account.owner), turns[0], 0, turns, account)
                 tiers.setdefault(tier, []).append(line)
@@ -257,10 +256,10 @@ class _Round:
         heapify(heads)
         return heads
 
-    def _is_of(self, level: int, account: Account, *, is_own: bool) -> bool:
-        """Whether jobs are of a class now: those beyond the budget of `high` are of the next."""
-        if not account.is_high:
-            return is_own
+    def _is_of(self, level: int, account: Account, *, filed: int) -> bool:
+        """Whether jobs count as of a class: those beyond the budget of `high` as of the next."""
+        if filed or not account.is_high:
+            return filed == level
         return (level == 0) == self._limits.may_be_high(account.owner)
 
     def _start(self, contender: Contender, account: Account) -> list[_Start | _GiveWay]:
@@ -322,7 +321,7 @@ class _Round:
             return "it waited longer than the lab's bound"
         passing = "it fits, and the jobs ahead of it do not yet"
         turn = passing if self._is_passing else ITS_TURN
-        said = f"class {CLASSES[contender.level]}: {turn}"
+        said = f"{spell_level(contender.level)}: {turn}"
         if contender.level == 1 and contender.job.request.priority is PriorityClass.HIGH:
             said += "; its owner's budget of class high is used"
         gpus = contender.job.request.gpus

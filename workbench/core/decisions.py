@@ -67,4 +67,42 @@ class End:
     reason: str
 
 
-Decision = Grant | Stop | Preempt | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warn:
+    """Tell the owner of a running job that its use fell; nothing needs to confirm it.
+
+    Attributes:
+        until: If use is still low then, the job is lowered.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+    until: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lower:
+    """A running job counts as one class lower from now on; nothing needs to confirm it."""
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """A lowered job counts as its own class again; nothing needs to confirm it."""
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+
+
+Decision = Grant | Stop | Preempt | End | Warn | Lower | Raise

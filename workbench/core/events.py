@@ -182,6 +182,41 @@ class LeaseStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UseFell:
+    """A lease hardly uses its units. Told on change only, and never for want of figures.
+
+    Attributes:
+        part: The mean use of all units leased over the sampler's window, from 0 to 1.
+    """
+
+    at: Seconds
+    lease: LeaseId
+    part: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseRose:
+    """A lease uses its units again; `part` as for `UseFell`. Before any fall it changes nothing."""
+
+    at: Seconds
+    lease: LeaseId
+    part: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressMade:
+    """A job says how far it is; at most once a minute.
+
+    Attributes:
+        part: How much of the job is done, from 0 to 1; never falls within a lease.
+    """
+
+    at: Seconds
+    lease: LeaseId
+    part: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseEnded:
     """Nobody is left in the job's process tree; its units are free.
 
@@ -227,6 +262,9 @@ Event = (
     | HoldRequested
     | ReleaseRequested
     | LeaseStarted
+    | UseFell
+    | UseRose
+    | ProgressMade
     | LeaseEnded
     | HostRebooted
     | Tick

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from workbench.core.errors import UserError
@@ -9,6 +10,7 @@ from workbench.core.estimate import estimate
 from workbench.core.explain_gpus import why_no_gpus
 from workbench.core.job import Job
 from workbench.core.model import After, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.moving import why_it_moves
 from workbench.core.placement import shapes_of
 from workbench.core.quotas import Account, Limits
 from workbench.core.sooner import sooner
@@ -40,13 +42,25 @@ class Explanation:
     sooner: tuple[str, ...] = ()
 
 
-def explain(state: State, standings: Standings, job: JobId) -> Explanation:
+def _in_lab_seconds(at: Seconds) -> str:
+    return f"{at:.0f} s"
+
+
+def explain(
+    state: State,
+    standings: Standings,
+    job: JobId,
+    *,
+    spell_at: Callable[[Seconds], str] = _in_lab_seconds,
+) -> Explanation:
     """Explains one job; to explain many, `explain_waiting` orders the queue once.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
         job: Its id.
+        spell_at: Spells a time for people, of which the core knows nothing; without one it is
+            given in seconds of the lab's clock.
 
     Returns:
         Where it stands now.
@@ -59,13 +73,13 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
     if known.state is JobState.QUEUED:
-        return replace(
-            explain_waiting(state, standings)[job], sooner=sooner(state, standings, known)
-        )
+        waiting = explain_waiting(state, standings, spell_at=spell_at)
+        return replace(waiting[job], sooner=sooner(state, standings, known))
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
+        reason = why_it_moves(known, spell_at) or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT
@@ -74,12 +88,15 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     return Explanation(place=None, reason=reason, low_s=None, high_s=None, estimate_reason="")
 
 
-def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanation]:
+def explain_waiting(
+    state: State, standings: Standings, *, spell_at: Callable[[Seconds], str] = _in_lab_seconds
+) -> dict[JobId, Explanation]:
     """Explains all waiting jobs.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
+        spell_at: As for `explain`.
 
     Returns:
         Where each stands now, the next one first.
@@ -94,9 +111,12 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
         if kind not in reasons:
             reasons[kind] = _why_it_waits(state, job, limits)
         range_ = estimates[job.id]
+        reason = reasons[kind]
+        if job.use is not None:
+            reason += f"; it {why_it_moves(job, spell_at)}"
         explanations[job.id] = Explanation(
             place=place,
-            reason=reasons[kind],
+            reason=reason,
             low_s=range_.low_s,
             high_s=range_.high_s,
             estimate_reason=range_.reason,

@@ -20,6 +20,7 @@ from workbench.core.model import (
 from workbench.core.placement import shapes_of
 from workbench.core.quotas import counts_as
 from workbench.core.state import ENDED_JOBS_KEPT, Sharer, State, Tally
+from workbench.core.use import Use
 
 _NEARLY = 1e-6
 _LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
@@ -72,6 +73,7 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"{job.state} job {job_id} has the stop {job.stop}"
         if job.state is JobState.RUNNING and job.started_at is None:
             yield f"running job {job_id} never started"
+        yield from _measured(job)
     due = sorted(deadline for job in state.jobs.values() if (deadline := deadline_of(job)))
     if state.deadlines != due:
         yield f"deadlines are {state.deadlines}, not {due}"
@@ -119,6 +121,22 @@ def _tallies(state: State) -> Iterator[str]:
         yield f"tallies are {now}, not {held}"
     if state.arrays != arrays:
         yield f"arrays hold {state.arrays}, not {arrays}"
+
+
+def _measured(job: Job) -> Iterator[str]:
+    use, progress = job.use, job.progress
+    if use is not None:
+        is_back = job.state is JobState.QUEUED and use == Use(part=use.part, lowered=use.lowered)
+        if job.started_at is None and not (is_back and use.lowered is not None):
+            yield f"{job.state} job {job.id} has the use {use}"
+        if use.low_since is None and use.warned is not None:
+            yield f"job {job.id} is warned and its use is not low"
+        if use.lowered is not None and use.warned is not None:
+            yield f"job {job.id} is lowered and still warned"
+        if use.risen_since is not None and (use.low_since is not None or use.lowered is None):
+            yield f"job {job.id} may be raised and is low or not lowered"
+    if progress is not None and not 0.0 <= progress.part <= 1.0:
+        yield f"job {job.id} has the progress {progress.part}"
 
 
 def _ended(state: State) -> Iterator[str]:

@@ -7,7 +7,11 @@ from typing import Final, NamedTuple
 
 from workbench.core.decisions import Grant, Preempt, Stop
 from workbench.core.history import EDGES_S, RESTART_S
-from workbench.core.model import JobId, JobState, Outcome, Request, Seconds, Uid
+from workbench.core.model import JobId, JobState, Outcome, Preemption, Request, Seconds, Uid
+from workbench.core.use import Progress, Use
+
+_TELLING: Final = 0.05
+"""Of a job of which less is done its progress does not tell how long the rest takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Job:
         ended_at: None unless it ended.
         outcome: None unless it ended.
         detail: One sentence on how it ended; empty until then and for `DONE`.
+        use: What was told of the use of its lease; None without one, or where nothing was.
+        progress: What it said of itself; None where it said nothing, or began again from nothing.
     """
 
     id: JobId
@@ -72,6 +78,8 @@ class Job:
     ended_at: Seconds | None = None
     outcome: Outcome | None = None
     detail: str = ""
+    use: Use | None = None
+    progress: Progress | None = None
 
 
 _JOB_SLOTS: Final = tuple(
@@ -154,6 +162,24 @@ def useful_s(job: Job, at: Seconds) -> Seconds:
     if job.started_at is not None and job.ended_at is None:
         served += at - job.started_at
     return max(served, 0.0)
+
+
+def forecast_left_s(job: Job, at: Seconds) -> Seconds | None:
+    """Says how much service is left of a job, if the rest goes as what is done did.
+
+    Args:
+        job: Any live job.
+        at: Now.
+
+    Returns:
+        Seconds, at least 0; None where it has not said enough of its progress.
+    """
+    if job.progress is None or job.progress.part < _TELLING:
+        return None
+    spent_s = useful_s(job, at)
+    if job.started_at is not None and job.request.preemption == (Preemption.REQUEUE,):
+        spent_s = at - job.started_at  # It began this lease from nothing.
+    return spent_s / job.progress.part * (1.0 - job.progress.part)
 
 
 def waited_s(job: Job, at: Seconds) -> Seconds:

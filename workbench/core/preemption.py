@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from workbench.core.job import Job
+from workbench.core.history import RESTART_S
+from workbench.core.job import Job, served_s
 from workbench.core.model import JobId, Seconds, Shape, Uid
 from workbench.core.placement import Pool
 from workbench.core.spelling import short_job
 from workbench.core.standings import OVERDUE, Runner, Standings
 from workbench.core.state import State
 
+NEARLY_DONE_S: Final = RESTART_S
+"""A job that is forecast to be done within this gives way to nobody: it would cost more than it
+gives."""
 _SLACK_S: Final = 1e-6
 _STEP_S: Final = 1.0
 """Patience that grows while it is waited for is looked at again after so much at the soonest."""
@@ -80,7 +84,14 @@ class Victims:
         gpus = shape.gpus if shape.share_bytes else pool.free_gpus
         cores, memory = pool.cores, pool.memory_bytes
         chosen: list[Job] = []
-        for running in self._candidates(contender, self._runners):
+        for running, is_of_class in self._candidates(contender, self._runners):
+            request = running.request
+            if (
+                running.progress is not None
+                or request.expected_s is not None
+                or request.time_limit_s is not None
+            ) and self._is_nearly_done(running, is_of_class=is_of_class):
+                continue
             assert running.grant is not None
             units = running.grant.units
             chosen.append(running)
@@ -104,8 +115,13 @@ class Victims:
         live = [self._state.jobs[job] for job in self._state.leases.values()]
         return _fits(pool, shape, [job for job in live if job.request.preemption])
 
-    def _candidates(self, contender: Contender, runners: list[Runner]) -> Iterator[Job]:
-        """Lists running jobs that stand lower than the contender, the worst first."""
+    def _candidates(
+        self, contender: Contender, runners: list[Runner]
+    ) -> Iterator[tuple[Job, bool]]:
+        """Lists running jobs that stand lower than the contender, the worst first.
+
+        With each comes whether it is of the contender's class.
+        """
         state, settings = self._state, self._standings.settings
         waiting = contender.job
         own = contender.level
@@ -133,7 +149,16 @@ class Victims:
                 if patient_at > state.at + _SLACK_S:
                     self._look_again(patient_at)
                     continue
-            yield running
+            yield running, level == own
+
+    def _is_nearly_done(self, running: Job, *, is_of_class: bool) -> bool:
+        """Tells whether a job is left alone for now; notes when it no longer is."""
+        # A policy that orders by run times weighs those in its classes itself.
+        is_weighed = is_of_class and self._standings.policy.asks_run_times
+        until = nearly_done_until(running, self._state.at, is_weighed=is_weighed)
+        if until is not None:
+            self._look_again(until)
+        return until is not None
 
     def _patience_s(self, contender: Contender, running: Job, score: float) -> Seconds | None:
         """Says how long the contender has to wait for this one; None is for ever."""
@@ -152,6 +177,30 @@ class Victims:
         at = max(patient_at, self._state.at + _STEP_S)
         if self.patient_at is None or at < self.patient_at:
             self.patient_at = at
+
+
+def nearly_done_until(job: Job, at: Seconds, *, is_weighed: bool) -> Seconds | None:
+    """Says until when a running job is left alone, since it is forecast to be done by then.
+
+    A forecast that was wrong protects nobody any longer than it said.
+
+    Args:
+        job: A running job.
+        at: Now.
+        is_weighed: Whether what was declared is weighed elsewhere, so that progress alone counts.
+
+    Returns:
+        A time after now; None where nothing says that it is nearly done.
+    """
+    since = None if job.progress is None else job.progress.nearly_done_from
+    if since is not None and since <= at < since + NEARLY_DONE_S:
+        return since + NEARLY_DONE_S
+    if is_weighed:
+        return None
+    served = served_s(job, at)
+    spans = (job.request.expected_s, job.request.time_limit_s)
+    left = [span - served for span in spans if span is not None]
+    return next((at + left_s for left_s in left if 0.0 < left_s <= NEARLY_DONE_S), None)
 
 
 def _needed(pool: Pool, shape: Shape, chosen: list[Job]) -> list[Job]:
@@ -184,6 +233,9 @@ def reason(winner: Job, victim: Job) -> str:
     Returns:
         One sentence without its full stop.
     """
+    use = victim.use
+    if use is not None and use.lowered is not None:
+        return f"{short_job(winner.id)} needs its units, and {use.lowered.reason}"
     if winner.request.priority is not victim.request.priority:
         return f"{short_job(winner.id)} of class {winner.request.priority} needs its units"
     return f"{short_job(winner.id)} stands higher and needs its units"

@@ -28,7 +28,10 @@ from workbench.core.events import (
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ProgressMade,
     ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape
@@ -49,6 +52,8 @@ _CHANGES_THE_HOST: Final = (
     DrainEnded,
     HostRebooted,
 )
+
+_ABOUT_LEASES: Final = (LeaseStarted, LeaseEnded, UseFell, UseRose, ProgressMade)
 
 
 class Scheduler:
@@ -190,13 +195,23 @@ class Scheduler:
         if self._pool is None:
             self._pool = Pool.of(state)
         self._standings.refresh(state)
-        decisions: list[Decision] = []
+        decisions = self._move() if self._standings.watch.dues else []
         is_more = True
         while is_more:
             wishes, self._changes_at = decide(state, self._standings, self._pool)
             is_more = self._commit(wishes, self._pool)
             decisions += wishes
         return decisions
+
+    def _move(self) -> list[Decision]:
+        """Commits what the use of running jobs calls for, before anything that rests on it."""
+        moves: list[Decision] = []
+        while found := self._standings.watch.moves(self._state):
+            for move in found:
+                apply(self._state, move)
+                self._follow(move.job)
+            moves += found
+        return moves
 
     def _commit(self, wishes: list[Decision], pool: Pool) -> bool:
         """Applies decisions; returns whether a job ended that others wait for."""
@@ -219,9 +234,10 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        times: list[Seconds | None] = []
+        watch = self._standings.watch
+        times: list[Seconds | None] = [watch.next_due()] if watch.dues else []
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
-            times = [self._standings.next_change(), self._changes_at]
+            times += [self._standings.next_change(), self._changes_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
         return min((at for at in times if at is not None), default=None)
@@ -241,7 +257,7 @@ class Scheduler:
 
     def _subject(self, event: Event) -> Job | None:
         """Finds the job of a live lease that an event is about."""
-        if not isinstance(event, LeaseStarted | LeaseEnded):
+        if not isinstance(event, _ABOUT_LEASES):
             return None
         job_id = self._state.leases.get(event.lease)
         return None if job_id is None else self._state.jobs[job_id]

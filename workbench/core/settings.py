@@ -43,6 +43,9 @@ class Settings:
         fair_patience_s: After so much waiting a job may take units from an owner who used much
             more than its own did lately.
         fair_share: Whether owners who used less lately come first within a class.
+        idle_grace_s: How long after a warning a running job whose use is still low is lowered by
+            one class; so long no second one follows. None for no warnings.
+        idle_back_s: After so much use a lowered job counts as its own class again.
         half_life_s: How long it takes until use counts half, for fair share.
         core_weight: So many GPUs is a core of a lease that holds no GPU, for fair share. Drivers
             tell the core both by `FairShareSet`: what was reckoned is kept.
@@ -58,6 +61,8 @@ class Settings:
     quantum_s: Seconds = 60.0
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
+    idle_grace_s: Seconds | None = 600.0
+    idle_back_s: Seconds = 300.0
     half_life_s: Seconds = 7 * 24 * _HOUR_S
     core_weight: float = 1 / 16
     high: Quota = Quota(leases=1)

@@ -96,3 +96,18 @@ def short_job(job: JobId) -> str:
         The word and the beginning of the id, such as `job 3f2a9c01`.
     """
     return f"job {job[:_ID_SHOWN]}"
+
+
+def spell_span(span_s: Seconds) -> str:
+    """Spells a span of time, rounded down to a unit of which there is at least one.
+
+    Args:
+        span_s: Seconds, at least 0.
+
+    Returns:
+        `40 seconds`, `10 minutes`, `3 hours`.
+    """
+    for unit_s, noun in ((3600.0, "hour"), (60.0, "minute")):
+        if span_s >= unit_s:
+            return count(int(span_s // unit_s), noun)
+    return count(int(span_s), "second")

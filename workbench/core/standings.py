@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from workbench.core import fairness
 from workbench.core.job import Job, crossing_of, is_put_off, waited_s
 from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
+from workbench.core.moving import Watch, is_lowered
 from workbench.core.placement import shapes_of
 from workbench.core.policy import Policy
 from workbench.core.quotas import Account, Limits, counts_as
@@ -76,9 +77,10 @@ class Standings:
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
         self.waiting: list[dict[Shapes, dict[tuple[int, Account], list[Turn]]]] = [
-            {} for _ in CLASSES
+            {} for _ in range(len(CLASSES) + 1)
         ]
-        """By class, shapes, tier and account; each list sorted, never empty."""
+        """By class (last what is below all classes), shapes, tier and account; each list sorted,
+        never empty."""
         self.overdue: dict[Shapes, dict[Account, list[Turn]]] = {}
         """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
         none of the lists is empty. They wait in their place too."""
@@ -88,6 +90,10 @@ class Standings:
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
+        self.advanced: dict[JobId, float] = {}
+        """Running jobs that may be preempted and have said how far they are: less that part."""
+        self.watch = Watch(settings)
+        """When jobs are warned, lowered or raised next."""
 
     @classmethod
     def of(cls, state: State, policy: Policy, settings: Settings) -> Standings:
@@ -139,15 +145,12 @@ class Standings:
             self._leave(*known)
         overdue = self._overdue_turns.pop(job.id, None)
         if overdue is not None:
-            shapes, account = shapes_of(job.request), Account.of(job)
-            accounts = self.overdue[shapes]
-            turns = accounts[account]
-            del turns[bisect_left(turns, overdue)]
-            if not turns:
-                del accounts[account]
-                if not accounts:
-                    del self.overdue[shapes]
+            self._leave_overdue(job, overdue)
         self.running.pop(job.id, None)
+        if self.advanced:
+            self.advanced.pop(job.id, None)
+        if job.use is not None or self.watch.dues:
+            self.watch.follow(job)
         change = None
         if job.state is JobState.QUEUED:
             change = self._wait(state, job)
@@ -176,16 +179,28 @@ class Standings:
             if score is None:
                 score = scores[kind] = self.policy.score(state, *kind)
             runners.append(Runner(level, score, turn))
-        runners.sort(reverse=True)
+        if self.advanced:  # Of those alike, who is further stands higher.
+            runners.sort(key=self._rank, reverse=True)
+        else:
+            runners.sort(reverse=True)
         return runners
+
+    def _rank(self, runner: Runner) -> tuple[int, float, float, Turn]:
+        return *runner[:2], self.advanced.get(runner.turn.job, 0.0), runner.turn
 
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
         return Turn(self.policy.key(state, job), job.number, job.id)
 
     def level_of(self, state: State, job: Job) -> int:
-        """Says which class a job counts as, as an index; ageing lifts a waiting one by one."""
+        """Says which class a job counts as, as an index; one past the last is below all classes.
+
+        Low use lowers a job by one, until it is raised or has other units; ageing lifts a waiting
+        one by one.
+        """
         level = CLASSES.index(counts_as(job))
+        if job.use is not None and is_lowered(job):
+            level += 1
         ageing_s = self.settings.ageing_s
         if (
             level
@@ -201,7 +216,8 @@ class Standings:
         if is_put_off(job, state.at):
             return job.queued_at if job.put_off_at is None else None
         shapes, account = shapes_of(job.request), Account.of(job)
-        ageing_s = self.settings.ageing_s if job.request.priority is not CLASSES[0] else None
+        is_first = job.request.priority is CLASSES[0] and job.use is None
+        ageing_s = None if is_first else self.settings.ageing_s
         overdue_at = None
         if self.bound_s is not None:
             overdue_at = state.at + self.bound_s - waited_s(job, state.at)
@@ -229,11 +245,23 @@ class Standings:
             if not queues:
                 del shapes[place.shapes]
 
+    def _leave_overdue(self, job: Job, turn: Turn) -> None:
+        shapes, account = shapes_of(job.request), Account.of(job)
+        accounts = self.overdue[shapes]
+        turns = accounts[account]
+        del turns[bisect_left(turns, turn)]
+        if not turns:
+            del accounts[account]
+            if not accounts:
+                del self.overdue[shapes]
+
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
         level = self.level_of(state, job)
         self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
+        if job.progress is not None:
+            self.advanced[job.id] = -job.progress.part
         crossing = crossing_of(job)
         quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)

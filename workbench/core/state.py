@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from workbench.core.history import History
-from workbench.core.job import Deadline, Job, served_s
+from workbench.core.job import Deadline, Job, forecast_left_s, served_s
 from workbench.core.model import (
     DeviceId,
     DeviceStatus,
@@ -203,6 +203,9 @@ class State:
 def expected_end(state: State, job: Job) -> Seconds | None:
     """Says when a job likely ends, if it runs or were to start now.
 
+    What it says of its progress counts for more than what was declared, but no job outlives its
+    time limit.
+
     Args:
         state: The state; it is not changed.
         job: Any live job.
@@ -210,6 +213,12 @@ def expected_end(state: State, job: Job) -> Seconds | None:
     Returns:
         A time that is not before now; None if nobody said how long it runs.
     """
+    left_s = None if job.progress is None else forecast_left_s(job, state.at)
+    if left_s is not None:
+        limit_s = job.request.time_limit_s
+        if limit_s is not None:
+            left_s = min(left_s, max(limit_s - served_s(job, state.at), 0.0))
+        return state.at + left_s
     spans = [
         span for span in (job.request.expected_s, job.request.time_limit_s) if span is not None
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -17,11 +17,19 @@ from workbench.core.events import (
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ProgressMade,
     ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobState
 
 QUEUED, STARTING, RUNNING, PREEMPTING, STOPPING, ENDED = JobState
+
+_OF_A_LEASE: Final = dict[JobState | None, JobState](
+    {state: state for state in JobState if state is not QUEUED}
+)
+"""What is measured of a lease moves no job, and may come late."""
 
 TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
     # Submitting and cancelling are idempotent, because clients repeat them when a reply is lost.
@@ -37,6 +45,12 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
         PREEMPTING: PREEMPTING,
         STOPPING: STOPPING,
     },
+    UseFell: _OF_A_LEASE,
+    UseRose: _OF_A_LEASE,
+    ProgressMade: _OF_A_LEASE,
+    Warn: {RUNNING: RUNNING},
+    Lower: {RUNNING: RUNNING},
+    Raise: {RUNNING: RUNNING},
     Preempt: {RUNNING: PREEMPTING},
     Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
     LeaseEnded: {

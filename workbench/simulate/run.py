@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, Literal, assert_never
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
 from workbench.core.errors import BugError
 from workbench.core.events import (
     AgentConnected,
@@ -40,6 +40,7 @@ from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
 from workbench.policies import POLICIES
+from workbench.simulate.measures import Measure, measures
 from workbench.simulate.metrics import Record, Stint
 from workbench.simulate.workload import Cluster, SimJob, Workload
 
@@ -161,6 +162,7 @@ class Run:
         }
         self._coming = deque(self._jobs)
         self._endings: list[tuple[Seconds, int, JobId, LeaseId]] = []
+        self._measures: list[tuple[Seconds, int, JobId, Measure, Iterator[Measure]]] = []
 
     def open(self, cluster: Cluster, *, is_pool: bool) -> None:
         """Tells the core what there is, before the first job."""
@@ -185,7 +187,7 @@ class Run:
 
     def play(self) -> None:
         """Plays until all jobs are done."""
-        while self._coming or self._endings:
+        while self._coming or self._endings:  # Without these nothing is left to measure.
             at = self._next_at()
             wakeup = self._scheduler.next_wakeup()
             if wakeup is not None and wakeup < at:
@@ -195,6 +197,8 @@ class Run:
             if at == _NEVER:
                 break
             while self.end_due(at):
+                pass
+            while self.measure_due(at):
                 pass
             self._submit_those_due(at)
             self.carry_out(self.decide(), at)
@@ -208,7 +212,12 @@ class Run:
             heappop(self._endings)
         ending = self._endings[0][0] if self._endings else _NEVER
         coming = self._jobs[self._coming[0]].job.submit_s if self._coming else _NEVER
-        return min(ending, coming)
+        while (
+            self._measures and self._jobs[self._measures[0][2]].lease != self._measures[0][3].lease
+        ):
+            heappop(self._measures)
+        measure = self._measures[0][0] if self._measures else _NEVER
+        return min(ending, coming, measure)
 
     def _is_stale(self, ending: tuple[Seconds, int, JobId, LeaseId]) -> bool:
         """Whether the job gave this lease back before it was done."""
@@ -226,6 +235,22 @@ class Run:
             self.fold(LeaseEnded(at=at, lease=ending[3], outcome=Outcome.DONE, detail=""))
             return True
         return False
+
+    def measure_due(self, at: Seconds) -> bool:
+        """Tells the core of the next that is measured of a lease by now, if there is any."""
+        while self._measures and self._measures[0][0] <= at:
+            _, number, job, measure, following = heappop(self._measures)
+            if self._jobs[job].lease != measure.lease:
+                continue
+            self._measure_next(number, job, following)
+            self.fold(measure)
+            return True
+        return False
+
+    def _measure_next(self, number: int, job: JobId, following: Iterator[Measure]) -> None:
+        measure = next(following, None)
+        if measure is not None:
+            heappush(self._measures, (measure.at, number, job, measure, following))
 
     def _submit_those_due(self, at: Seconds) -> None:
         while self._coming and self._jobs[self._coming[0]].job.submit_s <= at:
@@ -262,6 +287,8 @@ class Run:
                 self.fold(
                     LeaseEnded(at=at, lease=decision.lease, outcome=Outcome.KILLED, detail="")
                 )
+            elif isinstance(decision, Warn | Lower | Raise):
+                pass  # It is for people to read.
             elif isinstance(decision, Stop | End):
                 raise BugError(f"nothing in a trace asks for {decision}")
             else:
@@ -274,6 +301,10 @@ class Run:
         progress.gpus = grant.units.gpus
         progress.started_s = at
         heappush(self._endings, (at + progress.left_s, grant.id, grant.job, grant.lease))
+        if progress.job.idle_from_s is not None or progress.job.reports_progress:
+            begin_s = at - (progress.job.service_s - progress.left_s)
+            following = measures(progress.job, grant.lease, at, begin_s)
+            self._measure_next(grant.id, grant.job, following)
 
     def _end_stint(self, progress: _Progress, at: Seconds) -> None:
         progress.lease = None

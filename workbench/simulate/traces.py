@@ -24,7 +24,9 @@ from workbench.simulate.history import read_history
 from workbench.simulate.workload import LeftOut, SimJob, Trace, Workload
 
 COLUMNS: Final = ("job_id", "submit_s", "duration_s", "gpus")
-"""What a CSV must have; `user`, `group`, `status` and `class` it may have, no other is read."""
+"""What a CSV must have; `user`, `group`, `status`, `class`, `idle_from_s`, `idle_for_s` and
+`reports_progress` (true or false) it may have, no other is read."""
+_TRUTH: Final = {"": False, "false": False, "true": True}
 
 _GZIP: Final = b"\x1f\x8b"
 _SQLITE: Final = b"SQLite format 3\0"
@@ -177,7 +179,22 @@ def _csv_job(row: _Row, names: list[str], cells: list[str]) -> SimJob:
         group=given.get("group", ""),
         status=given.get("status", ""),
         priority=_class(row, names, given.get("class", "")),
+        idle_from_s=_seconds(row, given, "idle_from_s"),
+        idle_for_s=_seconds(row, given, "idle_for_s") or 0.0,
+        reports_progress=_truth(row, given, "reports_progress"),
     )
+
+
+def _seconds(row: _Row, given: dict[str, str], name: str) -> float | None:
+    text = given.get(name, "")
+    return row.number(name, text, least=0.0) if text else None
+
+
+def _truth(row: _Row, given: dict[str, str], name: str) -> bool:
+    text = given.get(name, "")
+    if text.lower() not in _TRUTH:
+        row.refuse(name, text, "true, false or empty")
+    return _TRUTH[text.lower()]
 
 
 def _class(row: _Row, names: list[str], text: str) -> PriorityClass:

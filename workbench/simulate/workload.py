@@ -28,6 +28,9 @@ class SimJob:
         group: The user's group; empty where the trace does not say.
         status: How it ended in the trace, in the trace's words; empty where it does not say.
         priority: Its class.
+        idle_from_s: After so much service it leaves its GPUs idle; None for never.
+        idle_for_s: For so much service.
+        reports_progress: Whether it says how far it is.
     """
 
     id: str
@@ -38,6 +41,9 @@ class SimJob:
     group: str = ""
     status: str = ""
     priority: PriorityClass = PriorityClass.NORMAL
+    idle_from_s: float | None = None
+    idle_for_s: float = 0.0
+    reports_progress: bool = False
 
 
 def order_of(job: SimJob) -> tuple[float, bool, int, str, str]:

@@ -22,7 +22,8 @@ def grant(state: State, decision: Grant) -> None:
     state.leases[decision.lease] = job.id
     take(state, decision.lease, units)
     fairness.charge(state, job.owner, decision.at, fairness.weight(state, units))
-    after = evolve(job, state=following, grant=decision, is_settled=decision.is_settled)
+    settled = decision.is_settled
+    after = evolve(job, state=following, grant=decision, is_settled=settled, use=None)
     quotas.charge(state, after, decision.at, units, is_over=False)
     put(state, after, before=job)
 

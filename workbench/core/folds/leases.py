@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from workbench.core import fairness, quotas
 from workbench.core.decisions import Preempt
 from workbench.core.errors import IllegalEvent
-from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
+from workbench.core.events import (
+    HostRebooted,
+    LeaseEnded,
+    LeaseStarted,
+    ProgressMade,
+    UseFell,
+    UseRose,
+)
 from workbench.core.filing import cross, put
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
 from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
-from workbench.core.model import JobState, Outcome
+from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
+from workbench.core.use import Use
 
 _BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
 """How a job ends that nobody stopped: its length says how long jobs run."""
@@ -26,14 +35,14 @@ _LONGEST_DELAY_S: Final = 3600.0
 
 
 def lease_started(state: State, event: LeaseStarted) -> None:
-    job = _job_of(state, event)
+    job = job_of(state, event)
     following = next_state(event, job.state if job else JobState.ENDED)
     if job and job.started_at is None:
         put(state, evolve(job, state=following, started_at=event.at), before=job)
 
 
 def lease_ended(state: State, event: LeaseEnded) -> None:
-    job = _job_of(state, event)
+    job = job_of(state, event)
     next_state(event, job.state if job else JobState.ENDED)
     if job:
         # What is to give way may be over before it does.
@@ -52,11 +61,20 @@ def host_rebooted(state: State, event: HostRebooted) -> None:
     state.agents.clear()
 
 
-def _job_of(state: State, event: LeaseStarted | LeaseEnded) -> Job | None:
+def job_of(
+    state: State, event: LeaseStarted | LeaseEnded | UseFell | UseRose | ProgressMade
+) -> Job | None:
     """Finds the job of a live lease; None for a lease that is over.
 
     A lease that was never granted is refused. Leases are numbered, so the two can be told apart
     for ever.
+
+    Args:
+        state: The state; it is not changed.
+        event: An event about a lease.
+
+    Raises:
+        IllegalEvent: There never was such a lease.
     """
     job_id = state.leases.get(event.lease)
     if job_id is not None:
@@ -75,6 +93,8 @@ def _end_lease(
         message = f"job {job.id} has no lease to end"
         raise IllegalEvent(message)
     grant = job.grant
+    if job.use is not None or job.progress is not None:
+        job = _unmeasured(job)
     while (crossed := crossing_of(job)) is not None and crossed.at <= at:
         job = cross(state, job)
     units = grant.units
@@ -128,6 +148,22 @@ def _retried(job: Job, told: tuple[Outcome, str]) -> Job:
         put_off_s=job.put_off_s + delay_s,
         detail=f"{outcome}: {detail}" if detail else outcome.value,
     )
+
+
+def _unmeasured(job: Job) -> Job:
+    """Forgets what was told of a lease.
+
+    Progress that a checkpoint keeps is kept. So is that a job which gives way is lowered, until it
+    has units again: else it might come before the one that they were taken for.
+    """
+    use, progress = job.use, job.progress
+    if use is not None:
+        is_kept = job.preempt is not None and use.lowered is not None
+        use = Use(part=use.part, lowered=use.lowered) if is_kept else None
+    if progress is not None:
+        is_kept = job.preempt is not None and job.preempt.step is Preemption.CHECKPOINT
+        progress = replace(progress, nearly_done_from=None) if is_kept else None
+    return evolve(job, use=use, progress=progress)
 
 
 def _waiting_again(job: Job, at: float, served: float) -> Job:
