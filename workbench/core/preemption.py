@@ -9,7 +9,7 @@ from workbench.core.job import Job
 from workbench.core.model import JobId, Seconds, Shape, Uid
 from workbench.core.placement import Pool
 from workbench.core.spelling import short_job
-from workbench.core.standings import OVERDUE, Runner, Standings
+from workbench.core.standings import OVERDUE, Standings, Turn
 from workbench.core.state import State
 
 _SLACK_S: Final = 1e-6
@@ -58,7 +58,7 @@ class Victims:
         self._standings = standings
         self._share = share
         self._spared = spared
-        self._runners: list[Runner] | None = None
+        self._runners: list[tuple[tuple[int, float], list[Turn]]] | None = None
 
     def of(self, contender: Contender, pool: Pool) -> list[Job]:
         """Chooses who gives way.
@@ -73,12 +73,10 @@ class Victims:
         """
         if not self._standings.running:
             return []
-        if self._runners is None:
-            self._runners = self._standings.runners(self._state)
         shape = contender.shape
         gpus, cores, memory = pool.free_gpus, pool.cores, pool.memory_bytes
         chosen: list[Job] = []
-        for running in self._candidates(contender, self._runners):
+        for running in self._candidates(contender):
             assert running.grant is not None
             units = running.grant.units
             chosen.append(running)
@@ -102,36 +100,36 @@ class Victims:
         live = [self._state.jobs[job] for job in self._state.leases.values()]
         return _fits(pool, shape, [job for job in live if job.request.preemption])
 
-    def _candidates(self, contender: Contender, runners: list[Runner]) -> Iterator[Job]:
+    def _candidates(self, contender: Contender) -> Iterator[Job]:
         """Lists running jobs that stand lower than the contender, the worst first."""
-        state, settings = self._state, self._standings.settings
-        waiting = contender.job
+        state, standings = self._state, self._standings
         own = contender.level
         if own == OVERDUE:
-            own = self._standings.level_of(state, waiting)
-        preempts = self._standings.policy.preempts
-        spared, quantum_s, at = self._spared, settings.quantum_s, state.at
-        for level, score, turn in runners:
-            if level < own:
+            own = standings.level_of(state, contender.job)
+        if self._runners is None:
+            self._runners = standings.runners(state)
+        spared, quantum_s, at = self._spared, standings.settings.quantum_s, state.at
+        for (level, score), turns in self._runners:
+            if level < own or (level == own and not standings.policy.preempts):
                 return
-            running = state.jobs[turn.job]
-            started = running.started_at or 0.0
-            # What started at this instant would give way before it did anything.
-            if turn.job in spared or started + quantum_s > at or started == at:
-                continue
-            if level == own and not preempts:
-                return
-            if level == own and contender.level != OVERDUE:
-                patience_s = self._patience_s(contender, running, score)
-                if patience_s is None:
-                    if settings.fair_share:
-                        continue
-                    return
-                patient_at = waiting.queued_at + patience_s
-                if patient_at > state.at + _SLACK_S:
-                    self._look_again(patient_at)
+            has_to_wait = level == own and contender.level != OVERDUE
+            for turn in reversed(turns):
+                running = state.jobs[turn.job]
+                started = running.started_at or 0.0
+                # What started at this instant would give way before it did anything.
+                if turn.job in spared or started + quantum_s > at or started == at:
                     continue
-            yield running
+                if has_to_wait:
+                    patience_s = self._patience_s(contender, running, score)
+                    if patience_s is None:
+                        if standings.settings.fair_share:
+                            continue
+                        return
+                    patient_at = contender.job.queued_at + patience_s
+                    if patient_at > at + _SLACK_S:
+                        self._look_again(patient_at)
+                        continue
+                yield running
 
     def _patience_s(self, contender: Contender, running: Job, score: float) -> Seconds | None:
         """Says how long the contender has to wait for this one; None is for ever."""

@@ -50,12 +50,18 @@ class Place(NamedTuple):
     owner: Uid
 
 
-class Runner(NamedTuple):
-    """A running job that may be preempted; in the order of these the last stands worst."""
+class Kind(NamedTuple):
+    """What running jobs have in common that stand alike but for their turns.
+
+    Attributes:
+        level: Their class as an index.
+        tier: In which of the policy's queues.
+        gpus: What they ask for.
+    """
 
     level: int
-    score: float
-    turn: Turn
+    tier: int
+    gpus: int
 
 
 class Standings:
@@ -75,9 +81,10 @@ class Standings:
         self.overdue: dict[Shape, list[Turn]] = {}
         """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
         lists is empty. They wait in their place too."""
-        self.running: dict[JobId, tuple[int, int, Turn]] = {}
-        """Running jobs that may be preempted: class, tier and turn."""
+        self.running: dict[Kind, list[Turn]] = {}
+        """Running jobs that may be preempted; each list sorted, never empty."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
+        self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
@@ -137,7 +144,9 @@ class Standings:
             del turns[bisect_left(turns, overdue)]
             if not turns:
                 del self.overdue[shape]
-        self.running.pop(job.id, None)
+        ran = self._kinds.pop(job.id, None)
+        if ran is not None:
+            self._stop(*ran)
         change = None
         if job.state is JobState.QUEUED:
             change = self._wait(state, job)
@@ -149,25 +158,22 @@ class Standings:
             self._changes[job.id] = change
             heappush(self._agenda, (change, job.number, job.id))
 
-    def runners(self, state: State) -> list[Runner]:
+    def runners(self, state: State) -> list[tuple[tuple[int, float], list[Turn]]]:
         """Lists the running jobs that may be preempted.
 
         Args:
             state: The state; it is not changed.
 
         Returns:
-            The worst standing first.
+            Class and score, each with the turns of all who have them, sorted; the worst first.
         """
-        scores: dict[tuple[int, int], float] = {}
-        runners = []
-        for level, tier, turn in self.running.values():
-            kind = tier, state.jobs[turn.job].request.gpus
-            score = scores.get(kind)
-            if score is None:
-                score = scores[kind] = self.policy.score(state, *kind)
-            runners.append(Runner(level, score, turn))
-        runners.sort(reverse=True)
-        return runners
+        score = self.policy.score
+        runners: dict[tuple[int, float], list[Turn]] = {}
+        for (level, tier, gpus), turns in self.running.items():
+            rank = level, score(state, tier, gpus)
+            alike = runners.get(rank)
+            runners[rank] = turns if alike is None else sorted(alike + turns)
+        return sorted(runners.items(), reverse=True)
 
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
@@ -219,12 +225,20 @@ class Standings:
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
-        level = self.level_of(state, job)
-        self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
+        kind = Kind(self.level_of(state, job), policy.tier(state, job), job.request.gpus)
+        turn = self.turn_of(state, job)
+        insort(self.running.setdefault(kind, []), turn)
+        self._kinds[job.id] = (kind, turn)
         crossing = crossing_of(job)
         quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
         return min((at for at in times if at is not None and at > state.at), default=None)
+
+    def _stop(self, kind: Kind, turn: Turn) -> None:
+        turns = self.running[kind]
+        del turns[bisect_left(turns, turn)]
+        if not turns:
+            del self.running[kind]
 
 
 def in_order(state: State, standings: Standings) -> list[Job]:
