@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
-from workbench.core import fairness, preemption
+from workbench.core import preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.job import Job
-from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Uid, Units
+from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Units
 from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
@@ -171,8 +171,8 @@ class _Round:
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
         self._is_passing = False
-        self._shares: dict[Uid, int] = {}
-        self.victims = Victims(state, standings, self._share, spared=dict.fromkeys(leaving))
+        self._shares = standings.shares(state)
+        self.victims = Victims(state, standings, self._shares, spared=dict.fromkeys(leaving))
 
     def wishes(self) -> Iterator[_Start | _GiveWay]:
         """Walks the queue in order; looks at one job of each place that does not fit."""
@@ -249,22 +249,23 @@ class _Round:
             or bool(self._state.yielding)
             or bool(standings.running)
         )
-        score = standings.policy.score
+        score, shares = standings.policy.score, self._shares
         heads = []
-        for shape, queues in standings.waiting[level].items():
+        for shape, tiers in standings.waiting[level].items():
             if not is_all and not self._pool.may_fit(shape):
                 self._is_passing = True
                 continue
-            tiers: dict[int, list[tuple[int, Turn, int, list[Turn]]]] = {}
-            for (tier, owner), turns in queues.items():
-                if owner in agents:
-                    first = (self._share(owner), turns[0], 0, turns)
-                    tiers.setdefault(tier, []).append(first)
             for tier, owners in tiers.items():
-                heapify(owners)
-                share, turn, position, turns = heappop(owners)
-                rank = score(self._state, tier, shape.gpus)
-                heads.append(_Queue(share, rank, turn, position, turns, shape, owners))
+                firsts = [
+                    (shares[owner], turns[0], 0, turns)
+                    for owner, turns in owners.items()
+                    if owner in agents
+                ]
+                if firsts:
+                    heapify(firsts)
+                    share, turn, position, turns = heappop(firsts)
+                    rank = score(self._state, tier, shape.gpus)
+                    heads.append(_Queue(share, rank, turn, position, turns, shape, firsts))
         heapify(heads)
         return heads
 
@@ -349,11 +350,3 @@ class _Round:
         if not self._is_own:
             self._pool, self._is_own = self._pool.copy(), True
         return self._pool
-
-    def _share(self, owner: Uid) -> int:
-        if not self._standings.settings.fair_share:
-            return 0
-        known = self._shares.get(owner)
-        if known is None:
-            known = self._shares[owner] = fairness.share(self._state, owner)
-        return known

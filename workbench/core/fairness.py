@@ -6,7 +6,7 @@ at any time from what an owner holds, without being told.
 
 from __future__ import annotations
 
-from math import exp2, floor, log, log2
+from math import exp2, log
 from typing import Final
 
 from workbench.core.model import Seconds, Uid, Units
@@ -18,6 +18,7 @@ CORE_WEIGHT: Final = 1 / 16
 """So many GPUs is a core of a lease that holds no GPU."""
 _NOTHING: Final = 1e-9
 """Sums of weights come back to 0 only nearly."""
+_LOG_2: Final = log(2)
 _FLOOR_S: Final = 3600.0
 """Below so many GPU-seconds owners count as alike."""
 
@@ -59,7 +60,7 @@ def used_s(usage: Usage, at: Seconds) -> float:
         Decayed GPU-seconds.
     """
     left = exp2((usage.at - at) / HALF_LIFE_S)
-    return usage.weighted_s * left + usage.rate * HALF_LIFE_S / log(2) * (1 - left)
+    return usage.weighted_s * left + usage.rate * HALF_LIFE_S / _LOG_2 * (1 - left)
 
 
 def share(state: State, owner: Uid) -> int:
@@ -75,4 +76,21 @@ def share(state: State, owner: Uid) -> int:
     usage = state.usage.get(owner)
     if usage is None:
         return 0
-    return max(0, floor(log2(max(used_s(usage, state.at), 1.0) / _FLOOR_S)) + 1)
+    return int(used_s(usage, state.at) / _FLOOR_S).bit_length()
+
+
+class Shares(dict[Uid, int]):
+    """The shares of owners at one time; each is reckoned when it is first asked for.
+
+    Args:
+        state: The state; it is not changed.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self._state = state
+
+    def __missing__(self, owner: Uid) -> int:
+        """Reckons an owner's share."""
+        found = self[owner] = share(self._state, owner)
+        return found

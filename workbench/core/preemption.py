@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from workbench.core.job import Job
@@ -41,7 +41,7 @@ class Victims:
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
-        share: Ranks an owner by use.
+        shares: Ranks owners by use.
         spared: Jobs that are on their way out already; those that are found are added.
     """
 
@@ -49,16 +49,17 @@ class Victims:
         self,
         state: State,
         standings: Standings,
-        share: Callable[[Uid], int],
+        shares: dict[Uid, int],
         spared: dict[JobId, None],
     ) -> None:
         self.patient_at: Seconds | None = None
         """When a waiting job will have been patient enough; None if none waits for that."""
         self._state = state
         self._standings = standings
-        self._share = share
+        self._shares = shares
         self._spared = spared
         self._runners: list[tuple[tuple[int, float], list[Turn]]] | None = None
+        self._stoppable: dict[tuple[int, float], list[Job]] = {}
 
     def of(self, contender: Contender, pool: Pool) -> list[Job]:
         """Chooses who gives way.
@@ -87,6 +88,7 @@ class Victims:
                 needed = _needed(pool, shape, chosen)
                 if needed:
                     self._spared |= dict.fromkeys(job.id for job in needed)
+                    self._stoppable.clear()
                     return needed
         return []
 
@@ -108,41 +110,51 @@ class Victims:
             own = standings.level_of(state, contender.job)
         if self._runners is None:
             self._runners = standings.runners(state)
-        spared, quantum_s, at = self._spared, standings.settings.quantum_s, state.at
-        for (level, score), turns in self._runners:
+        for rank, turns in self._runners:
+            level, score = rank
             if level < own or (level == own and not standings.policy.preempts):
                 return
-            has_to_wait = level == own and contender.level != OVERDUE
-            for turn in reversed(turns):
-                running = state.jobs[turn.job]
-                started = running.started_at or 0.0
-                # What started at this instant would give way before it did anything.
-                if turn.job in spared or started + quantum_s > at or started == at:
-                    continue
-                if has_to_wait:
-                    patience_s = self._patience_s(contender, running, score)
-                    if patience_s is None:
-                        if standings.settings.fair_share:
-                            continue
-                        return
-                    patient_at = contender.job.queued_at + patience_s
-                    if patient_at > at + _SLACK_S:
-                        self._look_again(patient_at)
-                        continue
-                yield running
+            stoppable = self._stoppable.get(rank)
+            if stoppable is None:
+                stoppable = self._stoppable[rank] = self._stoppable_of(turns)
+            if level > own or contender.level == OVERDUE:
+                yield from stoppable
+            elif not (yield from self._outwaited(contender, stoppable, score)):
+                return
 
-    def _patience_s(self, contender: Contender, running: Job, score: float) -> Seconds | None:
-        """Says how long the contender has to wait for this one; None is for ever."""
-        policy = self._standings.policy
-        theirs = self._share(running.owner)
-        if theirs < contender.share:
-            return None
-        patience_s = policy.patience_s(
-            self._state, running, contender.job, score - contender.score, contender.score
-        )
-        if patience_s is None and theirs > contender.share + 1:
-            return self._standings.settings.fair_patience_s
-        return patience_s
+    def _outwaited(
+        self, contender: Contender, stoppable: list[Job], score: float
+    ) -> Generator[Job, None, bool]:
+        """Lists those that the contender has waited for long enough; says whether to go on."""
+        state, settings, shares = self._state, self._standings.settings, self._shares
+        patience_of = self._standings.policy.patience_s
+        job, _, share, own_score, _ = contender
+        gap = score - own_score
+        for running in stoppable:
+            theirs = shares[running.owner]
+            if theirs < share:
+                continue
+            patience_s = patience_of(state, running, job, gap, own_score)
+            if patience_s is None:
+                if not settings.fair_share:
+                    return False
+                if theirs <= share + 1:
+                    continue
+                patience_s = settings.fair_patience_s
+            patient_at = job.queued_at + patience_s
+            if patient_at > state.at + _SLACK_S:
+                self._look_again(patient_at)
+            else:
+                yield running
+        return True
+
+    def _stoppable_of(self, turns: list[Turn]) -> list[Job]:
+        """Lists those that have had their quantum and are not on their way out, the worst first."""
+        state, quantum_s = self._state, self._standings.settings.quantum_s
+        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in self._spared]
+        starts = [(job, job.started_at or 0.0) for job in running]
+        # What started at this instant would give way before it did anything.
+        return [job for job, at in starts if at + quantum_s <= state.at and at != state.at]
 
     def _look_again(self, patient_at: Seconds) -> None:
         at = max(patient_at, self._state.at + _STEP_S)

@@ -8,6 +8,7 @@ owner, however long the queue is.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -76,7 +77,7 @@ class Standings:
         self.policy = policy
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
-        self.waiting: list[dict[Shape, dict[tuple[int, Uid], list[Turn]]]] = [{} for _ in CLASSES]
+        self.waiting: list[dict[Shape, dict[int, dict[Uid, list[Turn]]]]] = [{} for _ in CLASSES]
         """By class, shape, tier and owner; each list sorted, never empty."""
         self.overdue: dict[Shape, list[Turn]] = {}
         """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
@@ -175,6 +176,17 @@ class Standings:
             runners[rank] = turns if alike is None else sorted(alike + turns)
         return sorted(runners.items(), reverse=True)
 
+    def shares(self, state: State) -> dict[Uid, int]:
+        """Ranks owners by use, for as long as the state stays as it is.
+
+        Args:
+            state: The state; it is not changed.
+
+        Returns:
+            0 for each where the lab has no fair share.
+        """
+        return fairness.Shares(state) if self.settings.fair_share else defaultdict(int)
+
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
         return Turn(self.policy.key(state, job), job.number, job.id)
@@ -205,8 +217,8 @@ class Standings:
         level = self.level_of(state, job)
         place = Place(level, shape_of(job.request), self.policy.tier(state, job), job.owner)
         turn = self.turn_of(state, job)
-        queues = self.waiting[level].setdefault(place.shape, {})
-        insort(queues.setdefault((place.tier, place.owner), []), turn)
+        owners = self.waiting[level].setdefault(place.shape, {}).setdefault(place.tier, {})
+        insort(owners.setdefault(place.owner, []), turn)
         self._places[job.id] = (place, turn)
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
@@ -214,13 +226,16 @@ class Standings:
 
     def _leave(self, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
-        queues = shapes[place.shape]
-        turns = queues[place.tier, place.owner]
+        tiers = shapes[place.shape]
+        owners = tiers[place.tier]
+        turns = owners[place.owner]
         del turns[bisect_left(turns, turn)]
         if not turns:
-            del queues[place.tier, place.owner]
-            if not queues:
-                del shapes[place.shape]
+            del owners[place.owner]
+            if not owners:
+                del tiers[place.tier]
+                if not tiers:
+                    del shapes[place.shape]
 
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
@@ -255,15 +270,14 @@ def in_order(state: State, standings: Standings) -> list[Job]:
     overdue = sorted(turn for turns in standings.overdue.values() for turn in turns)
     order = [state.jobs[turn.job] for turn in overdue]
     first = {job.id for job in order}
-    score, is_fair = standings.policy.score, standings.settings.fair_share
-    shares: dict[Uid, int] = {}
+    score = standings.policy.score
+    shares = standings.shares(state)
     for shapes in standings.waiting:
         turns = []
-        for shape, queues in shapes.items():
-            for (tier, owner), queue in queues.items():
-                if is_fair and owner not in shares:
-                    shares[owner] = fairness.share(state, owner)
-                rank = (shares.get(owner, 0), score(state, tier, shape.gpus))
-                turns += [(rank, turn) for turn in queue]
+        for shape, tiers in shapes.items():
+            for tier, owners in tiers.items():
+                for owner, queue in owners.items():
+                    rank = (shares[owner], score(state, tier, shape.gpus))
+                    turns += [(rank, turn) for turn in queue]
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]
     return order
