@@ -13,6 +13,7 @@ from workbench.core.standings import OVERDUE, Standings, Turn
 from workbench.core.state import State
 
 _SLACK_S: Final = 1e-6
+_NEVER: Final = float("inf")
 _STEP_S: Final = 1.0
 """Patience that grows while it is waited for is looked at again after so much at the soonest."""
 
@@ -52,14 +53,20 @@ class Victims:
         shares: dict[Uid, int],
         spared: dict[JobId, None],
     ) -> None:
-        self.patient_at: Seconds | None = None
-        """When a waiting job will have been patient enough; None if none waits for that."""
         self._state = state
         self._standings = standings
         self._shares = shares
         self._spared = spared
         self._runners: list[tuple[tuple[int, float], list[Turn]]] | None = None
         self._stoppable: dict[tuple[int, float], list[Job]] = {}
+        self._patient_at = _NEVER
+
+    @property
+    def patient_at(self) -> Seconds | None:
+        """When a waiting job will have been patient enough; None if none waits for that."""
+        if self._patient_at == _NEVER:
+            return None
+        return max(self._patient_at, self._state.at + _STEP_S)
 
     def of(self, contender: Contender, pool: Pool) -> list[Job]:
         """Chooses who gives way.
@@ -129,7 +136,7 @@ class Victims:
         state, settings, shares = self._state, self._standings.settings, self._shares
         patience_of = self._standings.policy.patience_s
         job, _, share, own_score, _ = contender
-        gap = score - own_score
+        gap, at = score - own_score, state.at + _SLACK_S
         for running in stoppable:
             theirs = shares[running.owner]
             if theirs < share:
@@ -142,10 +149,10 @@ class Victims:
                     continue
                 patience_s = settings.fair_patience_s
             patient_at = job.queued_at + patience_s
-            if patient_at > state.at + _SLACK_S:
-                self._look_again(patient_at)
-            else:
+            if patient_at <= at:
                 yield running
+            elif patient_at < self._patient_at:
+                self._patient_at = patient_at
         return True
 
     def _stoppable_of(self, turns: list[Turn]) -> list[Job]:
@@ -155,11 +162,6 @@ class Victims:
         starts = [(job, job.started_at or 0.0) for job in running]
         # What started at this instant would give way before it did anything.
         return [job for job, at in starts if at + quantum_s <= state.at and at != state.at]
-
-    def _look_again(self, patient_at: Seconds) -> None:
-        at = max(patient_at, self._state.at + _STEP_S)
-        if self.patient_at is None or at < self.patient_at:
-            self.patient_at = at
 
 
 def _needed(pool: Pool, shape: Shape, chosen: list[Job]) -> list[Job]:
