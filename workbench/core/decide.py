@@ -189,7 +189,7 @@ class _Round:
         that give way to nobody are in its way.
         """
         state, standings = self._state, self._standings
-        lane = Lane(state, standings.settings.overdue_part)
+        lane = Lane(state, standings.settings.overdue_part, standings.settled.values())
         heads = [
             _Queue(0, 0.0, turns[0], 0, turns, shape, [])
             for shape, turns in standings.overdue.items()
@@ -212,9 +212,15 @@ class _Round:
                     yield from wishes
                     self._advance(heads)
                     continue
-            if not self._reserved and not self.victims.would_do(shape, self._pool):
+            if self._is_blocked(shape):
                 self._reserve(job, shape)
             heappop(heads)
+
+    def _is_blocked(self, shape: Shape) -> bool:
+        """Whether jobs that give way to nobody are in a job's way, and nothing is kept yet."""
+        if self._reserved or not (self._standings.firm or self._granted):
+            return False
+        return not self.victims.would_do(shape, self._pool)
 
     def _of_class(self, level: int) -> Iterator[_Start | _GiveWay]:
         bypass = self._standings.policy.bypass

@@ -84,6 +84,10 @@ class Standings:
         lists is empty. They wait in their place too."""
         self.running: dict[Kind, list[Turn]] = {}
         """Running jobs that may be preempted; each list sorted, never empty."""
+        self.settled: dict[JobId, Shape] = {}
+        """What those that hold a lease and are settled asked for."""
+        self.firm: dict[JobId, None] = {}
+        """Those that hold a lease and allow no preemption."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
         self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
         self._overdue_turns: dict[JobId, Turn] = {}
@@ -148,6 +152,10 @@ class Standings:
         ran = self._kinds.pop(job.id, None)
         if ran is not None:
             self._stop(*ran)
+        self.settled.pop(job.id, None)
+        self.firm.pop(job.id, None)
+        if job.state is not JobState.QUEUED and job.state is not JobState.ENDED:
+            self._hold(job)
         change = None
         if job.state is JobState.QUEUED:
             change = self._wait(state, job)
@@ -223,6 +231,13 @@ class Standings:
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
         return min(times, default=None)
+
+    def _hold(self, job: Job) -> None:
+        """Notes whether others have to wait until a job that holds a lease ends."""
+        if job.is_settled:
+            self.settled[job.id] = shape_of(job.request)
+        if not job.request.preemption:
+            self.firm[job.id] = None
 
     def _leave(self, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
