@@ -242,7 +242,7 @@ class _Round:
             self._is_passing = True
             if job.id in self._state.yielding or (bypass is Bypass.BACKFILL and not self._reserved):
                 self._reserve(job, head.shape)
-            if self._is_put_off(job, head.shape):
+            if self._reserved and self._is_put_off(job, head.shape):
                 self._advance(heads)  # One that is expected to end sooner may not be.
             else:
                 heappop(heads)
@@ -303,9 +303,7 @@ class _Round:
 
     def _is_put_off(self, job: Job, shape: Shape) -> bool:
         """Whether only a reservation keeps a job of known length from starting."""
-        if not self._reserved or expected_end(self._state, job) is None:
-            return False
-        return self._place(shape) is not None
+        return expected_end(self._state, job) is not None and self._place(shape) is not None
 
     def _place(self, shape: Shape) -> Units | None:
         """Places a job; in a round units only get fewer, so what did not fit will not."""

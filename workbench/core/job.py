@@ -154,7 +154,9 @@ def useful_s(job: Job, at: Seconds) -> Seconds:
     served = job.served_s - RESTART_S * job.preemptions
     if job.started_at is not None and job.ended_at is None:
         served += at - job.started_at
-    return max(served, 0.0)
+    if served < 0.0:
+        return 0.0
+    return served
 
 
 def waited_s(job: Job, at: Seconds) -> Seconds:

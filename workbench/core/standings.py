@@ -90,7 +90,7 @@ class Standings:
         """Those that hold a lease and allow no preemption."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
         self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
-        self._overdue_turns: dict[JobId, Turn] = {}
+        self._overdue_turns: dict[JobId, tuple[Shape, Turn]] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
 
@@ -144,9 +144,9 @@ class Standings:
             self._leave(*known)
         overdue = self._overdue_turns.pop(job.id, None)
         if overdue is not None:
-            shape = shape_of(job.request)
+            shape, late = overdue
             turns = self.overdue[shape]
-            del turns[bisect_left(turns, overdue)]
+            del turns[bisect_left(turns, late)]
             if not turns:
                 del self.overdue[shape]
         ran = self._kinds.pop(job.id, None)
@@ -215,17 +215,18 @@ class Standings:
     def _wait(self, state: State, job: Job) -> Seconds | None:
         """Queues a job; returns when its place changes by time alone."""
         ageing_s = self.settings.ageing_s if job.request.priority is not CLASSES[0] else None
+        shape = shape_of(job.request)
         overdue_at = None
         if self.bound_s is not None:
             overdue_at = state.at + self.bound_s - waited_s(job, state.at)
             if overdue_at <= state.at + _SLACK_S:
                 overdue = Turn(overdue_at, job.number, job.id)
-                self._overdue_turns[job.id] = overdue
-                insort(self.overdue.setdefault(shape_of(job.request), []), overdue)
+                self._overdue_turns[job.id] = (shape, overdue)
+                insort(self.overdue.setdefault(shape, []), overdue)
         level = self.level_of(state, job)
-        place = Place(level, shape_of(job.request), self.policy.tier(state, job), job.owner)
+        place = Place(level, shape, self.policy.tier(state, job), job.owner)
         turn = self.turn_of(state, job)
-        owners = self.waiting[level].setdefault(place.shape, {}).setdefault(place.tier, {})
+        owners = self.waiting[level].setdefault(shape, {}).setdefault(place.tier, {})
         insort(owners.setdefault(place.owner, []), turn)
         self._places[job.id] = (place, turn)
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
