@@ -159,6 +159,14 @@ class Lab:
         assert grant is not None
         return grant.lease
 
+    def worst_first(self) -> list[tuple[int, float, str]]:
+        """Class, score and name of the running jobs that may be preempted."""
+        return [
+            (level, score, str(turn.job))
+            for (level, score), turns in self.scheduler.standings.runners(self.state)
+            for turn in reversed(turns)
+        ]
+
     def gpus_of(self, job: str) -> list[DeviceId]:
         grant = self.job(job).grant
         return list(grant.units.gpus) if grant else []

@@ -105,10 +105,8 @@ def test_a_lowered_job_stands_worst_of_its_class_but_no_lower_than_the_next() ->
         lab.start(job)
     fall(lab, 400.0)
     lab.tick(1000.0)
-    levels = [runner.level for runner in lab.scheduler.standings.runners(lab.state)]
-    order = [runner.turn.job for runner in lab.scheduler.standings.runners(lab.state)]
-    assert levels == [2, 2, 1]
-    assert order == ["low", "idle", "busy"]
+    order = [(level, job) for level, _, job in lab.worst_first()]
+    assert order == [(2, "low"), (2, "idle"), (1, "busy")]
 
 
 def test_a_job_that_gives_way_to_nobody_is_lowered_and_goes_on() -> None:

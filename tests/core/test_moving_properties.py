@@ -147,16 +147,15 @@ class AnyMovingLab(AnyLab):
     @invariant()
     def a_lowered_job_stands_one_class_lower_and_no_other_does(self) -> None:
         if hasattr(self, "lab"):
-            for job, (level, _, _) in self.lab.scheduler.standings.running.items():
+            for level, _, job in self.lab.worst_first():
                 assert level == self.rank(job)
 
     @invariant()
     def of_jobs_alike_none_that_is_further_stands_lower(self) -> None:
         if hasattr(self, "lab"):
-            runners = self.lab.scheduler.standings.runners(self.lab.state)
-            for worse, better in pairwise(runners):
+            for worse, better in pairwise(self.lab.worst_first()):
                 if worse[:2] == better[:2]:
-                    parts = [self.part_of(one.turn.job) for one in (worse, better)]
+                    parts = [self.part_of(one[2]) for one in (worse, better)]
                     assert parts == sorted(parts)
 
     def part_of(self, job: Any) -> float:

@@ -73,7 +73,7 @@ def test_of_jobs_alike_the_one_that_is_further_stays() -> None:
     lab = lab_with(silent={}, near={}, far={})
     report(lab, 500.0, 0.8, "far")
     report(lab, 500.0, 0.2, "near")
-    order = [runner.turn.job for runner in lab.scheduler.standings.runners(lab.state)]
+    order = [job for _, _, job in lab.worst_first()]
     assert order == ["silent", "near", "far"]
     assert jobs_of(lab.submit("urgent", BOB, gpus=2, priority=HIGH)) == ["silent", "near"]
 

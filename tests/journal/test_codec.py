@@ -18,7 +18,7 @@ def test_every_state_of_a_history_comes_back_equal_in_its_order_too() -> None:
 
 def test_what_moves_priorities_comes_back_equal_at_every_step() -> None:
     for steps in range(1, 5):
-        lab = golden_lab()[0]
+        lab = golden_lab(2)[0]
         known = len(lab.entries)
         move_priorities(lab, steps=steps)
         for entry in lab.entries[known:]:

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from heapq import heapify
 from typing import NamedTuple
 
-from workbench.core import fairness, preemption
+from workbench.core import preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.job import Job
-from workbench.core.model import JobId, JobState, Outcome, PriorityClass, Seconds, Shape, Uid, Units
+from workbench.core.model import JobId, JobState, Outcome, PriorityClass, Seconds, Shape, Units
 from workbench.core.moving import spell_level
 from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
-from workbench.core.queues import Line, Queue, queue, replace_first
+from workbench.core.queues import Queue, queue, replace_first
 from workbench.core.quotas import Account, Limits
 from workbench.core.reservations import Lane, Reservation, reserve
 from workbench.core.spelling import count
@@ -146,9 +146,9 @@ class _Round:
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
         self._is_passing = False
-        self._shares: dict[Uid, int] = {}
+        self._shares = standings.shares(state)
         self._limits = Limits(state, standings.settings)
-        self.victims = Victims(state, standings, self._share, spared=dict.fromkeys(leaving))
+        self.victims = Victims(state, standings, self._shares, spared=dict.fromkeys(leaving))
 
     def changes_at(self) -> Seconds | None:
         """Says when time alone lets a job start; to be asked after `wishes`."""
@@ -169,7 +169,7 @@ class _Round:
         that give way to nobody are in its way.
         """
         state, standings = self._state, self._standings
-        lane = Lane(state, standings.settings.overdue_part)
+        lane = Lane(state, standings.settings.overdue_part, standings.settled.values())
         heads = [
             queue(0.0, shapes, [(0, turns[0], 0, turns, one) for one, turns in accounts.items()])
             for shapes, accounts in standings.overdue.items()
@@ -197,9 +197,15 @@ class _Round:
                     yield from wishes
                     replace_first(heads, head.after())
                     continue
-            if not self._reserved and not self.victims.would_do(shape, self._pool):
+            if self._is_blocked(shape):
                 self._reserve(job, shape)
             replace_first(heads, None if allowed is head.shapes else head.without_account())
+
+    def _is_blocked(self, shape: Shape) -> bool:
+        """Whether jobs that give way to nobody are in a job's way, and nothing is kept yet."""
+        if self._reserved or not (self._standings.firm or self._granted):
+            return False
+        return not self.victims.would_do(shape, self._pool)
 
     def _of_class(self, level: int) -> Iterator[_Start | _GiveWay]:
         bypass = self._standings.policy.bypass
@@ -225,34 +231,36 @@ class _Round:
             self._is_passing = True
             if job.id in self._state.yielding or (bypass is Bypass.BACKFILL and not self._reserved):
                 self._reserve(job, allowed[0])
-            if self._is_put_off(job, allowed):
+            if self._reserved and self._is_put_off(job, allowed):
                 replace_first(heads, head.after())  # One that is expected to end sooner may not be.
             else:
                 replace_first(heads, None if allowed is head.shapes else head.without_account())
 
     def _heads(self, level: int) -> list[Queue]:
         """Lists the first job of each place that may get units at all."""
-        agents, score = self._state.agents, self._standings.policy.score
+        standings, shares, agents = self._standings, self._shares, self._state.agents
+        score = standings.policy.score
         is_all = (
-            self._standings.policy.bypass is not Bypass.GREEDY
+            standings.policy.bypass is not Bypass.GREEDY
             or bool(self._state.yielding)
-            or bool(self._standings.running)
+            or bool(standings.running)
         )
         heads = []
         filed = [level] if level != 1 else [1, 0]
-        places = [(one, self._standings.waiting[one].items()) for one in filed]
-        for one, (shapes, queues) in ((one, place) for one, all_ in places for place in all_):
+        places = ((one, place) for one in filed for place in standings.waiting[one].items())
+        for one, (shapes, tiers) in places:
             if not is_all and not any(self._pool.may_fit(shape) for shape in shapes):
                 self._is_passing = True
                 continue
-            tiers: dict[int, list[Line]] = {}
-            for (tier, account), turns in queues.items():
-                if account.owner not in agents or not self._is_of(level, account, filed=one):
-                    continue
-                line = (self._share(account.owner), turns[0], 0, turns, account)
-                tiers.setdefault(tier, []).append(line)
-            for tier, lines in tiers.items():
-                heads.append(queue(score(self._state, tier, shapes[0].gpus), shapes, lines))
+            for tier, accounts in tiers.items():
+                lines = [
+                    (shares[account.owner], turns[0], 0, turns, account)
+                    for account, turns in accounts.items()
+                    if account.owner in agents and self._is_of(level, account, filed=one)
+                ]
+                if lines:
+                    rank = score(self._state, tier, shapes[0].gpus)
+                    heads.append(queue(rank, shapes, lines))
         heapify(heads)
         return heads
 
@@ -287,9 +295,7 @@ class _Round:
 
     def _is_put_off(self, job: Job, shapes: Shapes) -> bool:
         """Whether only a reservation keeps a job of known length from starting."""
-        if not self._reserved or expected_end(self._state, job) is None:
-            return False
-        return self._place(shapes) is not None
+        return expected_end(self._state, job) is not None and self._place(shapes) is not None
 
     def _place(self, shapes: Shapes) -> Units | None:
         """Places a job; in a round units only get fewer, so what did not fit will not."""
@@ -341,11 +347,3 @@ class _Round:
         if not self._is_own:
             self._pool, self._is_own = self._pool.copy(), True
         return self._pool
-
-    def _share(self, owner: Uid) -> int:
-        if not self._standings.settings.fair_share:
-            return 0
-        known = self._shares.get(owner)
-        if known is None:
-            known = self._shares[owner] = fairness.share(self._state, owner)
-        return known

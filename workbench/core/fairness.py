@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import exp2, floor, log, log2
+from math import exp2, log
 from typing import Final
 
 from workbench.core.model import DeviceId, LeaseId, Seconds, Uid, Units
@@ -16,6 +16,7 @@ from workbench.core.state import Device, State, Usage
 
 _NOTHING: Final = 1e-9
 """Sums of weights come back to 0 only nearly."""
+_LOG_2: Final = log(2)
 _FLOOR_S: Final = 3600.0
 """Below so many GPU-seconds owners count as alike."""
 
@@ -123,7 +124,7 @@ def used_s(state: State, usage: Usage, at: Seconds) -> float:
     """
     half_life_s = state.half_life_s
     left = exp2((usage.at - at) / half_life_s)
-    return usage.weighted_s * left + usage.rate * half_life_s / log(2) * (1 - left)
+    return usage.weighted_s * left + usage.rate * half_life_s / _LOG_2 * (1 - left)
 
 
 def share(state: State, owner: Uid) -> int:
@@ -139,4 +140,21 @@ def share(state: State, owner: Uid) -> int:
     usage = state.usage.get(owner)
     if usage is None:
         return 0
-    return max(0, floor(log2(max(used_s(state, usage, state.at), 1.0) / _FLOOR_S)) + 1)
+    return int(used_s(state, usage, state.at) / _FLOOR_S).bit_length()
+
+
+class Shares(dict[Uid, int]):
+    """The shares of owners at one time; each is reckoned when it is first asked for.
+
+    Args:
+        state: The state; it is not changed.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self._state = state
+
+    def __missing__(self, owner: Uid) -> int:
+        """Reckons an owner's share."""
+        found = self[owner] = share(self._state, owner)
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
 from workbench.core.history import RESTART_S
@@ -10,13 +10,14 @@ from workbench.core.job import Job, served_s
 from workbench.core.model import JobId, Seconds, Shape, Uid
 from workbench.core.placement import Pool
 from workbench.core.spelling import short_job
-from workbench.core.standings import OVERDUE, Runner, Standings
+from workbench.core.standings import OVERDUE, Standings, Turn
 from workbench.core.state import State
 
 NEARLY_DONE_S: Final = RESTART_S
 """A job that is forecast to be done within this gives way to nobody: it would cost more than it
 gives."""
 _SLACK_S: Final = 1e-6
+_NEVER: Final = float("inf")
 _STEP_S: Final = 1.0
 """Patience that grows while it is waited for is looked at again after so much at the soonest."""
 
@@ -45,7 +46,7 @@ class Victims:
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
-        share: Ranks an owner by use.
+        shares: Ranks owners by use.
         spared: Jobs that are on their way out already; those that are found are added.
     """
 
@@ -53,16 +54,23 @@ class Victims:
         self,
         state: State,
         standings: Standings,
-        share: Callable[[Uid], int],
+        shares: dict[Uid, int],
         spared: dict[JobId, None],
     ) -> None:
-        self.patient_at: Seconds | None = None
-        """When a waiting job will have been patient enough; None if none waits for that."""
         self._state = state
         self._standings = standings
-        self._share = share
+        self._shares = shares
         self._spared = spared
-        self._runners: list[Runner] | None = None
+        self._runners: list[tuple[tuple[int, float], list[Turn]]] | None = None
+        self._stoppable: dict[tuple[int, float], list[Job]] = {}
+        self._patient_at = _NEVER
+
+    @property
+    def patient_at(self) -> Seconds | None:
+        """When a waiting job will have been patient enough; None if none waits for that."""
+        if self._patient_at == _NEVER:
+            return None
+        return max(self._patient_at, self._state.at + _STEP_S)
 
     def of(self, contender: Contender, pool: Pool) -> list[Job]:
         """Chooses who gives way.
@@ -77,21 +85,12 @@ class Victims:
         """
         if not self._standings.running:
             return []
-        if self._runners is None:
-            self._runners = self._standings.runners(self._state)
         shape = contender.shapes[0]  # Nobody gives way for what is not even preferred.
         # A GPU that is shared may have room for one share more although none is free.
         gpus = shape.gpus if shape.share_bytes else pool.free_gpus
         cores, memory = pool.cores, pool.memory_bytes
         chosen: list[Job] = []
-        for running, is_of_class in self._candidates(contender, self._runners):
-            request = running.request
-            if (
-                running.progress is not None
-                or request.expected_s is not None
-                or request.time_limit_s is not None
-            ) and self._is_nearly_done(running, is_of_class=is_of_class):
-                continue
+        for running in self._candidates(contender):
             assert running.grant is not None
             units = running.grant.units
             chosen.append(running)
@@ -102,6 +101,7 @@ class Victims:
                 needed = _needed(pool, shape, chosen)
                 if needed:
                     self._spared |= dict.fromkeys(job.id for job in needed)
+                    self._stoppable.clear()
                     return needed
         return []
 
@@ -115,68 +115,77 @@ class Victims:
         live = [self._state.jobs[job] for job in self._state.leases.values()]
         return _fits(pool, shape, [job for job in live if job.request.preemption])
 
-    def _candidates(
-        self, contender: Contender, runners: list[Runner]
-    ) -> Iterator[tuple[Job, bool]]:
-        """Lists running jobs that stand lower than the contender, the worst first.
-
-        With each comes whether it is of the contender's class.
-        """
-        state, settings = self._state, self._standings.settings
-        waiting = contender.job
+    def _candidates(self, contender: Contender) -> Iterator[Job]:
+        """Lists running jobs that stand lower than the contender, the worst first."""
+        state, standings = self._state, self._standings
         own = contender.level
         if own == OVERDUE:
-            own = self._standings.level_of(state, waiting)
-        preempts = self._standings.policy.preempts
-        spared, quantum_s, at = self._spared, settings.quantum_s, state.at
-        for level, score, turn in runners:
-            if level < own:
+            own = standings.level_of(state, contender.job)
+        if self._runners is None:
+            self._runners = standings.runners(state)
+        for rank, turns in self._runners:
+            level, score = rank
+            if level < own or (level == own and not standings.policy.preempts):
                 return
-            running = state.jobs[turn.job]
-            started = running.started_at or 0.0
-            # What started at this instant would give way before it did anything.
-            if turn.job in spared or started + quantum_s > at or started == at:
-                continue
-            if level == own and not preempts:
+            stoppable = self._stoppable.get(rank)
+            if stoppable is None:
+                stoppable = self._stoppable[rank] = self._stoppable_of(turns)
+            if level > own or contender.level == OVERDUE:
+                is_weighed = level == own and standings.policy.asks_run_times
+                for running in stoppable:
+                    if not self._is_nearly_done(running, is_weighed=is_weighed):
+                        yield running
+            elif not (yield from self._outwaited(contender, stoppable, score)):
                 return
-            if level == own and contender.level != OVERDUE:
-                patience_s = self._patience_s(contender, running, score)
-                if patience_s is None:
-                    if settings.fair_share:
-                        continue
-                    return
-                patient_at = waiting.queued_at + patience_s
-                if patient_at > state.at + _SLACK_S:
-                    self._look_again(patient_at)
-                    continue
-            yield running, level == own
 
-    def _is_nearly_done(self, running: Job, *, is_of_class: bool) -> bool:
-        """Tells whether a job is left alone for now; notes when it no longer is."""
-        # A policy that orders by run times weighs those in its classes itself.
-        is_weighed = is_of_class and self._standings.policy.asks_run_times
+    def _outwaited(
+        self, contender: Contender, stoppable: list[Job], score: float
+    ) -> Generator[Job, None, bool]:
+        """Lists those that the contender has waited for long enough; says whether to go on."""
+        state, settings, shares = self._state, self._standings.settings, self._shares
+        patience_of = self._standings.policy.patience_s
+        job, _, share, own_score, _ = contender
+        gap, at = score - own_score, state.at + _SLACK_S
+        is_weighed = self._standings.policy.asks_run_times
+        for running in stoppable:
+            theirs = shares[running.owner]
+            if theirs < share:
+                continue
+            patience_s = patience_of(state, running, job, gap, own_score)
+            if patience_s is None:
+                if not settings.fair_share:
+                    return False
+                if theirs <= share + 1:
+                    continue
+                patience_s = settings.fair_patience_s
+            patient_at = job.queued_at + patience_s
+            if patient_at <= at:
+                if not self._is_nearly_done(running, is_weighed=is_weighed):
+                    yield running
+            elif patient_at < self._patient_at:
+                self._patient_at = patient_at
+        return True
+
+    def _is_nearly_done(self, running: Job, *, is_weighed: bool) -> bool:
+        """Tells whether a job is left alone for now; notes when it no longer is.
+
+        A policy that orders by run times weighs those in its classes itself.
+        """
+        request = running.request
+        if running.progress is None and request.expected_s is None and request.time_limit_s is None:
+            return False
         until = nearly_done_until(running, self._state.at, is_weighed=is_weighed)
         if until is not None:
-            self._look_again(until)
+            self._patient_at = min(self._patient_at, until)
         return until is not None
 
-    def _patience_s(self, contender: Contender, running: Job, score: float) -> Seconds | None:
-        """Says how long the contender has to wait for this one; None is for ever."""
-        policy = self._standings.policy
-        theirs = self._share(running.owner)
-        if theirs < contender.share:
-            return None
-        patience_s = policy.patience_s(
-            self._state, running, contender.job, score - contender.score, contender.score
-        )
-        if patience_s is None and theirs > contender.share + 1:
-            return self._standings.settings.fair_patience_s
-        return patience_s
-
-    def _look_again(self, patient_at: Seconds) -> None:
-        at = max(patient_at, self._state.at + _STEP_S)
-        if self.patient_at is None or at < self.patient_at:
-            self.patient_at = at
+    def _stoppable_of(self, turns: list[Turn]) -> list[Job]:
+        """Lists those that have had their quantum and are not on their way out, the worst first."""
+        state, quantum_s = self._state, self._standings.settings.quantum_s
+        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in self._spared]
+        starts = [(job, job.started_at or 0.0) for job in running]
+        # What started at this instant would give way before it did anything.
+        return [job for job, at in starts if at + quantum_s <= state.at and at != state.at]
 
 
 def nearly_done_until(job: Job, at: Seconds, *, is_weighed: bool) -> Seconds | None:

@@ -8,6 +8,7 @@ owner, however long the queue is.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -56,12 +57,18 @@ class Place(NamedTuple):
     account: Account
 
 
-class Runner(NamedTuple):
-    """A running job that may be preempted; in the order of these the last stands worst."""
+class Kind(NamedTuple):
+    """What running jobs have in common that stand alike but for their turns.
+
+    Attributes:
+        level: Their class as an index.
+        tier: In which of the policy's queues.
+        gpus: What they ask for.
+    """
 
     level: int
-    score: float
-    turn: Turn
+    tier: int
+    gpus: int
 
 
 class Standings:
@@ -76,7 +83,7 @@ class Standings:
         self.policy = policy
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
-        self.waiting: list[dict[Shapes, dict[tuple[int, Account], list[Turn]]]] = [
+        self.waiting: list[dict[Shapes, dict[int, dict[Account, list[Turn]]]]] = [
             {} for _ in range(len(CLASSES) + 1)
         ]
         """By class (last what is below all classes), shapes, tier and account; each list sorted,
@@ -84,9 +91,14 @@ class Standings:
         self.overdue: dict[Shapes, dict[Account, list[Turn]]] = {}
         """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
         none of the lists is empty. They wait in their place too."""
-        self.running: dict[JobId, tuple[int, int, Turn]] = {}
-        """Running jobs that may be preempted: class, tier and turn."""
+        self.running: dict[Kind, list[Turn]] = {}
+        """Running jobs that may be preempted; each list sorted, never empty."""
+        self.settled: dict[JobId, Shape] = {}
+        """What those that hold a lease and are settled asked for."""
+        self.firm: dict[JobId, None] = {}
+        """Those that hold a lease and allow no preemption."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
+        self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
@@ -140,15 +152,9 @@ class Standings:
             state: The state in which the job is what it is.
             job: Any job.
         """
-        known = self._places.pop(job.id, None)
-        if known is not None:
-            self._leave(*known)
-        overdue = self._overdue_turns.pop(job.id, None)
-        if overdue is not None:
-            self._leave_overdue(job, overdue)
-        self.running.pop(job.id, None)
-        if self.advanced:
-            self.advanced.pop(job.id, None)
+        self._forget(job)
+        if job.state is not JobState.QUEUED and job.state is not JobState.ENDED:
+            self._hold(job)
         if job.use is not None or self.watch.dues:
             self.watch.follow(job)
         change = None
@@ -162,31 +168,54 @@ class Standings:
             self._changes[job.id] = change
             heappush(self._agenda, (change, job.number, job.id))
 
-    def runners(self, state: State) -> list[Runner]:
+    def _forget(self, job: Job) -> None:
+        """Takes a job out of all that it is filed in."""
+        known = self._places.pop(job.id, None)
+        if known is not None:
+            self._leave(*known)
+        overdue = self._overdue_turns.pop(job.id, None)
+        if overdue is not None:
+            self._leave_overdue(job, overdue)
+        ran = self._kinds.pop(job.id, None)
+        if ran is not None:
+            self._stop(*ran)
+        self.settled.pop(job.id, None)
+        self.firm.pop(job.id, None)
+        if self.advanced:
+            self.advanced.pop(job.id, None)
+
+    def runners(self, state: State) -> list[tuple[tuple[int, float], list[Turn]]]:
         """Lists the running jobs that may be preempted.
 
         Args:
             state: The state; it is not changed.
 
         Returns:
-            The worst standing first.
+            Class and score, each with the turns of all who have them, sorted; the worst first.
         """
-        scores: dict[tuple[int, int], float] = {}
-        runners = []
-        for level, tier, turn in self.running.values():
-            kind = tier, state.jobs[turn.job].request.gpus
-            score = scores.get(kind)
-            if score is None:
-                score = scores[kind] = self.policy.score(state, *kind)
-            runners.append(Runner(level, score, turn))
+        score = self.policy.score
+        runners: dict[tuple[int, float], list[Turn]] = {}
+        for (level, tier, gpus), turns in self.running.items():
+            rank = level, score(state, tier, gpus)
+            alike = runners.get(rank)
+            runners[rank] = turns if alike is None else sorted(alike + turns)
         if self.advanced:  # Of those alike, who is further stands higher.
-            runners.sort(key=self._rank, reverse=True)
-        else:
-            runners.sort(reverse=True)
-        return runners
+            runners = {rank: sorted(turns, key=self._rank) for rank, turns in runners.items()}
+        return sorted(runners.items(), reverse=True)
 
-    def _rank(self, runner: Runner) -> tuple[int, float, float, Turn]:
-        return *runner[:2], self.advanced.get(runner.turn.job, 0.0), runner.turn
+    def _rank(self, turn: Turn) -> tuple[float, Turn]:
+        return self.advanced.get(turn.job, 0.0), turn
+
+    def shares(self, state: State) -> dict[Uid, int]:
+        """Ranks owners by use, for as long as the state stays as it is.
+
+        Args:
+            state: The state; it is not changed.
+
+        Returns:
+            0 for each where the lab has no fair share.
+        """
+        return fairness.Shares(state) if self.settings.fair_share else defaultdict(int)
 
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
@@ -228,22 +257,32 @@ class Standings:
         level = self.level_of(state, job)
         place = Place(level, shapes, self.policy.tier(state, job), account)
         turn = self.turn_of(state, job)
-        queues = self.waiting[level].setdefault(shapes, {})
-        insort(queues.setdefault((place.tier, account), []), turn)
+        accounts = self.waiting[level].setdefault(shapes, {}).setdefault(place.tier, {})
+        insort(accounts.setdefault(account, []), turn)
         self._places[job.id] = (place, turn)
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
         return min(times, default=None)
 
+    def _hold(self, job: Job) -> None:
+        """Notes whether others have to wait until a job that holds a lease ends."""
+        if job.is_settled:
+            self.settled[job.id] = shapes_of(job.request)[0]
+        if not job.request.preemption:
+            self.firm[job.id] = None
+
     def _leave(self, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
-        queues = shapes[place.shapes]
-        turns = queues[place.tier, place.account]
+        tiers = shapes[place.shapes]
+        accounts = tiers[place.tier]
+        turns = accounts[place.account]
         del turns[bisect_left(turns, turn)]
         if not turns:
-            del queues[place.tier, place.account]
-            if not queues:
-                del shapes[place.shapes]
+            del accounts[place.account]
+            if not accounts:
+                del tiers[place.tier]
+                if not tiers:
+                    del shapes[place.shapes]
 
     def _leave_overdue(self, job: Job, turn: Turn) -> None:
         shapes, account = shapes_of(job.request), Account.of(job)
@@ -258,14 +297,22 @@ class Standings:
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
-        level = self.level_of(state, job)
-        self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
+        kind = Kind(self.level_of(state, job), policy.tier(state, job), job.request.gpus)
+        turn = self.turn_of(state, job)
+        insort(self.running.setdefault(kind, []), turn)
+        self._kinds[job.id] = (kind, turn)
         if job.progress is not None:
             self.advanced[job.id] = -job.progress.part
         crossing = crossing_of(job)
         quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
         return min((at for at in times if at is not None and at > state.at), default=None)
+
+    def _stop(self, kind: Kind, turn: Turn) -> None:
+        turns = self.running[kind]
+        del turns[bisect_left(turns, turn)]
+        if not turns:
+            del self.running[kind]
 
 
 def in_order(state: State, standings: Standings) -> list[Job]:
@@ -287,19 +334,18 @@ def in_order(state: State, standings: Standings) -> list[Job]:
     )
     order = [state.jobs[turn.job] for turn in overdue]
     first = {job.id for job in order}
-    score, is_fair = standings.policy.score, standings.settings.fair_share
-    shares: dict[Uid, int] = {}
+    score = standings.policy.score
+    shares = standings.shares(state)
     limits = Limits(state, standings.settings)
     later: list[tuple[tuple[int, float], Turn]] = []
-    for level, shapes in enumerate(standings.waiting):
+    for level, places in enumerate(standings.waiting):
         turns, later = later, []
-        for places, queues in shapes.items():
-            for (tier, account), queue in queues.items():
-                owner = account.owner
-                if is_fair and owner not in shares:
-                    shares[owner] = fairness.share(state, owner)
-                rank = (shares.get(owner, 0), score(state, tier, places[0].gpus))
-                is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
-                (later if is_later else turns).extend((rank, turn) for turn in queue)
+        for shapes, tiers in places.items():
+            for tier, accounts in tiers.items():
+                for account, queue in accounts.items():
+                    owner = account.owner
+                    rank = (shares[owner], score(state, tier, shapes[0].gpus))
+                    is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
+                    (later if is_later else turns).extend((rank, turn) for turn in queue)
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]
     return order
