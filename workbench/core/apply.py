@@ -9,10 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    OpenBooking,
+    Preempt,
+    ReleaseBooking,
+    Stop,
+    WarnOverstay,
+    WarnUnused,
+)
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
+    BookingCancelled,
+    BookingMade,
     CancelRequested,
     DeviceBusyOutside,
     DeviceLost,
@@ -28,7 +40,7 @@ from workbench.core.events import (
     Tick,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import commits, host, jobs, leases
+from workbench.core.folds import bookings, commits, host, jobs, leases
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -52,6 +64,8 @@ def apply(state: State, entry: Event | Decision) -> None:
     state.at = entry.at
     if isinstance(entry, Decision):
         state.next_decision += 1
+    if state.booking_ends_at is not None and state.booking_ends_at <= state.at:
+        bookings.roll(state)
     while state.crossings and state.crossings[0].at <= state.at:
         cross(state, state.jobs[state.crossings[0].job])
 
@@ -70,9 +84,15 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     LeaseStarted: leases.lease_started,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,
+    BookingMade: bookings.booking_made,
+    BookingCancelled: bookings.booking_cancelled,
     Tick: host.tick,
     Grant: commits.grant,
     Stop: commits.stop,
     Preempt: commits.preempt,
     End: commits.end,
+    OpenBooking: bookings.open_booking,
+    WarnOverstay: bookings.warn_overstay,
+    WarnUnused: bookings.warn_unused,
+    ReleaseBooking: bookings.release_booking,
 }

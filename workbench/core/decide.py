@@ -7,16 +7,19 @@ policy's order. A job that does not fit may take the units of running ones that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from workbench.core import fairness, preemption
+from workbench.core.bookings import Look
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.guard import Guard
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Uid, Units
 from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
+from workbench.core.queues import Queue
 from workbench.core.reservations import Lane, Reservation, reserve
 from workbench.core.standings import CLASSES, OVERDUE, Standings, Turn
 from workbench.core.state import State, expected_end, lease_id
@@ -42,9 +45,16 @@ def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decisio
     for job_id, (outcome, reason) in leaving.items():
         number = state.next_decision + len(decisions)
         decisions.append(_leave(state, state.jobs[job_id], number, outcome, reason))
+    guard = None
+    if state.bookings:
+        look = Look(state, standings.settings, leaving, state.next_decision + len(decisions))
+        look.look()
+        decisions += look.decisions
+        leaving = look.leaving
+        guard = Guard(state, standings.settings, look.open, leaving)
     if state.waiting_jobs == 0:
         return decisions, None
-    round_ = _Round(state, standings, pool, leaving)
+    round_ = _Round(state, standings, pool, leaving, guard)
     number, lease = state.next_decision + len(decisions), state.next_lease
     for wish in round_.wishes():
         if isinstance(wish, _Start):
@@ -120,38 +130,6 @@ def _leave(state: State, job: Job, number: int, outcome: Outcome, reason: str) -
     return Stop(id=number, at=state.at, lease=lease, job=job.id, outcome=outcome, reason=reason)
 
 
-class _Queue(NamedTuple):
-    """The jobs of one shape and tier; the head of the best owner stands for all of them.
-
-    Attributes:
-        share: Of that owner.
-        score: The policy's, of all of them.
-        turn: Of the head.
-        position: Of the head in `turns`.
-        turns: That owner's.
-        shape: What all of them ask for.
-        others: What the other owners have, as a heap of share, turn, position and turns.
-    """
-
-    share: int
-    score: float
-    turn: Turn
-    position: int
-    turns: list[Turn]
-    shape: Shape
-    others: list[tuple[int, Turn, int, list[Turn]]]
-
-    def after(self) -> _Queue | None:
-        """Returns the queue without its head; None where that was all."""
-        others, position = self.others, self.position + 1
-        if position < len(self.turns):
-            heappush(others, (self.share, self.turns[position], position, self.turns))
-        if not others:
-            return None
-        share, turn, position, turns = heappop(others)
-        return self._replace(share=share, turn=turn, position=position, turns=turns)
-
-
 class _Round:
     """One pass over the queue, on a scratch pool."""
 
@@ -161,7 +139,9 @@ class _Round:
         standings: Standings,
         pool: Pool,
         leaving: dict[JobId, tuple[Outcome, str]],
+        guard: Guard | None,
     ) -> None:
+        self._guard = guard
         self._state = state
         self._standings = standings
         self._pool = pool
@@ -176,11 +156,29 @@ class _Round:
 
     def wishes(self) -> Iterator[_Start | _GiveWay]:
         """Walks the queue in order; looks at one job of each place that does not fit."""
+        if self._guard is not None:
+            yield from self._booked(self._guard)
         if self._standings.overdue:
             yield from self._overdue()
         for level, shapes in enumerate(self._standings.waiting):
             if shapes:
                 yield from self._of_class(level)
+
+    def _booked(self, guard: Guard) -> Iterator[_Start]:
+        """Starts jobs on GPUs that their owners booked: nobody else waits for those."""
+        for owner in guard.owners():
+            for level, _ in enumerate(self._standings.waiting):
+                heads = self._heads(level, owner)
+                while heads:
+                    job, shape = self._state.jobs[heads[0].turn.job], heads[0].shape
+                    if job.id not in self._leaving and job.id not in self._granted:
+                        units = guard.place_own(job, shape, self._pool) if shape.gpus else None
+                        if units is None:
+                            heappop(heads)
+                            continue
+                        self._take(job, units)
+                        yield _Start(job, units, "its owner booked its GPUs", is_settled=False)
+                    self._advance(heads)
 
     def _overdue(self) -> Iterator[_Start | _GiveWay]:
         """Starts those who waited too long, on a part of the lab, so that the rest goes on.
@@ -191,7 +189,7 @@ class _Round:
         state, standings = self._state, self._standings
         lane = Lane(state, standings.settings.overdue_part)
         heads = [
-            _Queue(0, 0.0, turns[0], 0, turns, shape, [])
+            Queue(0, 0.0, turns[0], 0, turns, shape, [])
             for shape, turns in standings.overdue.items()
         ]
         heapify(heads)
@@ -204,7 +202,7 @@ class _Round:
             is_lane = lane.is_for(shape)
             if is_lane and not lane.has_room(shape):
                 return
-            if is_lane or (not job.request.preemption and self._place(shape) is not None):
+            if is_lane or (not job.request.preemption and self._place(job, shape) is not None):
                 contender = Contender(job=job, level=OVERDUE, share=0, score=0.0, shape=shape)
                 wishes = self._start(contender, is_settled=True)
                 if wishes:
@@ -212,7 +210,7 @@ class _Round:
                     yield from wishes
                     self._advance(heads)
                     continue
-            if not self._reserved and not self.victims.would_do(shape, self._pool):
+            if not self._reserved and not self.victims.would_do(shape, self._pool_for(job)):
                 self._reserve(job, shape)
             heappop(heads)
 
@@ -241,8 +239,8 @@ class _Round:
             else:
                 heappop(heads)
 
-    def _heads(self, level: int) -> list[_Queue]:
-        """Lists the first job of each place that may get units at all."""
+    def _heads(self, level: int, only: Uid | None = None) -> list[Queue]:
+        """Lists the first job of each place that may get units at all, or of one owner's."""
         standings, agents = self._standings, self._state.agents
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
@@ -257,19 +255,19 @@ class _Round:
                 continue
             tiers: dict[int, list[tuple[int, Turn, int, list[Turn]]]] = {}
             for (tier, owner), turns in queues.items():
-                if owner in agents:
+                if owner in agents and only in {None, owner}:
                     first = (self._share(owner), turns[0], 0, turns)
                     tiers.setdefault(tier, []).append(first)
             for tier, owners in tiers.items():
                 heapify(owners)
                 share, turn, position, turns = heappop(owners)
                 rank = score(self._state, tier, shape.gpus)
-                heads.append(_Queue(share, rank, turn, position, turns, shape, owners))
+                heads.append(Queue(share, rank, turn, position, turns, shape, owners))
         heapify(heads)
         return heads
 
     @staticmethod
-    def _advance(heads: list[_Queue]) -> None:
+    def _advance(heads: list[Queue]) -> None:
         following = heads[0].after()
         if following is None:
             heappop(heads)
@@ -279,38 +277,53 @@ class _Round:
     def _start(self, contender: Contender, *, is_settled: bool) -> list[_Start | _GiveWay]:
         """Finds units for a job: free ones, or those of jobs that give way to it."""
         job, shape = contender.job, contender.shape
-        units = self._place(shape)
+        units = self._place(job, shape)
         if units is not None:
             if self._reserved and not self._puts_nobody_off(job, units):
                 return []
-            self._own().take(units)
-            self._granted[job.id] = units
-            return [_Start(job, units, self._reason(contender), is_settled)]
+            reason = self._reason(contender)
+            if self._guard is not None:
+                reason += self._guard.warning(job, units, self._pool)
+            self._take(job, units)
+            return [_Start(job, units, reason, is_settled)]
         if self._reserved or job.id in self._state.yielding:
             return []
-        victims = self.victims.of(contender, self._pool)
+        victims = self.victims.of(contender, self._pool_for(job))
         if not victims:
             return []
-        self._granted[job.id] = self._set_apart(shape, victims)
+        self._granted[job.id] = self._set_apart(job, shape, victims)
         return [_GiveWay(victim, job) for victim in victims]
 
     def _is_put_off(self, job: Job, shape: Shape) -> bool:
-        """Whether only a reservation keeps a job of known length from starting."""
+        """Whether only a reservation keeps a job of known length from starting, or a booking."""
+        if self._guard is not None and self._guard.is_worth_a_look(shape, self._pool):
+            return True
         if not self._reserved or expected_end(self._state, job) is None:
             return False
-        return self._place(shape) is not None
+        return self._place(job, shape) is not None
 
-    def _place(self, shape: Shape) -> Units | None:
+    def _take(self, job: Job, units: Units) -> None:
+        self._own().take(units)
+        self._granted[job.id] = units
+        if self._guard is not None:
+            self._guard.note(job, units)
+
+    def _pool_for(self, job: Job) -> Pool:
+        return self._pool if self._guard is None else self._guard.pool_for(job, self._pool)
+
+    def _place(self, job: Job, shape: Shape) -> Units | None:
         """Places a job; in a round units only get fewer, so what did not fit will not."""
+        if self._guard is not None:
+            return self._guard.place(job, shape, self._pool)
         units = None if shape in self._misfits else self._pool.place(shape)
         if units is None:
             self._misfits[shape] = None
         return units
 
-    def _set_apart(self, shape: Shape, victims: list[Job]) -> Units:
+    def _set_apart(self, job: Job, shape: Shape, victims: list[Job]) -> Units:
         """Takes what is free now of a winner's units: the rest is not free yet."""
         given = [victim.grant.units for victim in victims if victim.grant]
-        then = self._pool.copy()
+        then = self._pool_for(job).copy()
         for one in given:
             then.give_back(one)
         units = then.place(shape)
@@ -326,7 +339,7 @@ class _Round:
         return units
 
     def _reserve(self, job: Job, shape: Shape) -> None:
-        found = reserve(self._state, self._pool, job, shape, self._granted, self._reserved)
+        found = reserve(self._state, self._pool_for(job), job, shape, self._granted, self._reserved)
         if found is not None:
             self._reserved.append(found)
 
@@ -348,6 +361,8 @@ class _Round:
     def _own(self) -> Pool:
         if not self._is_own:
             self._pool, self._is_own = self._pool.copy(), True
+        if self._guard is not None:
+            self._guard.forget()
         return self._pool
 
     def _share(self, owner: Uid) -> int:

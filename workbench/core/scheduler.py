@@ -11,9 +11,13 @@ from typing import Final
 
 from workbench.core.admission import admit
 from workbench.core.apply import apply
+from workbench.core.booking_admission import admit_booking
+from workbench.core.bookings import next_time
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.events import (
+    BookingCancelled,
+    BookingMade,
     DeviceBusyOutside,
     DeviceLost,
     DeviceSeen,
@@ -144,6 +148,8 @@ class Scheduler:
         """
         state = self._state
         admit(state, event, self._fitting)
+        if isinstance(event, BookingMade | BookingCancelled):
+            admit_booking(state, self._settings, event)
         job = self._subject(event)
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
@@ -152,6 +158,7 @@ class Scheduler:
             not isinstance(event, LeaseStarted)
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
+            or bool(state.bookings)
         )
         if isinstance(event, _CHANGES_THE_HOST):
             self._pool = None
@@ -183,7 +190,8 @@ class Scheduler:
             apply(state, decision)
             if isinstance(decision, Grant):
                 self._pool.take(decision.units)
-            self._follow(decision.job)
+            if isinstance(decision, Grant | Stop | Preempt | End):
+                self._follow(decision.job)
         return decisions
 
     def next_wakeup(self) -> Seconds | None:
@@ -197,6 +205,8 @@ class Scheduler:
             times = [self._standings.next_change(), self._patient_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
+        if self._state.bookings:
+            times.append(next_time(self._state, self._settings))
         return min((at for at in times if at is not None), default=None)
 
     def unconfirmed(self) -> list[Grant | Stop | Preempt]:

@@ -23,6 +23,16 @@ class Settings:
         fair_patience_s: After so much waiting a job may take units from an owner who used much
             more than its own did lately.
         fair_share: Whether owners who used less lately come first within a class.
+        booking_max_s: The longest that a booking may be.
+        booking_shadow_s: A job of unknown length that gives way to nobody gets no GPU that a
+            booking needs from so long before it on. Longer leaves GPUs to jobs that say how long
+            they run; shorter has more jobs stopped when a booking begins.
+        booking_warn_s: Jobs that hold GPUs that a booking needs are warned so long before it, and
+            nobody is stopped for it within so much of the warning.
+        booking_stops: Whether such a job that gives way to nobody is stopped, or only warned.
+        booking_grace_s: It is stopped so much later than it could be.
+        booking_unused_s: A booking that no job of its owner used for so long is released, and its
+            owner warned after half of that; None for never.
     """
 
     bound_s: Seconds | None = 24 * _HOUR_S
@@ -31,3 +41,9 @@ class Settings:
     quantum_s: Seconds = 60.0
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
+    booking_max_s: Seconds = 7 * 24 * _HOUR_S
+    booking_shadow_s: Seconds = 4 * _HOUR_S
+    booking_warn_s: Seconds = 900.0
+    booking_stops: bool = True
+    booking_grace_s: Seconds = 0.0
+    booking_unused_s: Seconds | None = 1800.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.core.model import DeviceId, JobId
+from workbench.core.model import DeviceId, JobId, Seconds
 
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -39,6 +39,26 @@ def count(number: int, noun: str) -> str:
         `1 core`, `2 cores`.
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def spell_span(span_s: Seconds) -> str:
+    """Spells how long something is or how far away, by its two largest units.
+
+    Args:
+        span_s: The span.
+
+    Returns:
+        Such as `3 d 2 h`, `1 h 20 min`, `45 s`; at least 0 s.
+    """
+    left = max(round(span_s), 0)
+    parts = []
+    for name, unit_s in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, unit_s)
+        if number:
+            parts.append(f"{number} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
 
 
 def short_device(device: DeviceId) -> str:

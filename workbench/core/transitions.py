@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop, WarnOverstay
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -38,6 +38,7 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
         STOPPING: STOPPING,
     },
     Preempt: {RUNNING: PREEMPTING},
+    WarnOverstay: {STARTING: STARTING, RUNNING: RUNNING},
     Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
     # A job that is preempted waits again, unless it was done before it came.
     LeaseEnded: {

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Final, Literal, assert_never
+from typing import Final, Literal
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, Grant, Preempt
 from workbench.core.errors import BugError
 from workbench.core.events import (
     AgentConnected,
@@ -243,10 +243,8 @@ class Run:
                 self.fold(
                     LeaseEnded(at=at, lease=decision.lease, outcome=Outcome.KILLED, detail="")
                 )
-            elif isinstance(decision, Stop | End):
-                raise BugError(f"nothing in a trace asks for {decision}")
             else:
-                assert_never(decision)
+                raise BugError(f"nothing in a trace asks for {decision}")
             todo.extend(self.decide())
 
     def _start(self, grant: Grant, at: Seconds) -> None:

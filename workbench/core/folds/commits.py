@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from workbench.core import fairness
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import End, Grant, Preempt, Stop
 from workbench.core.filing import put
+from workbench.core.folds.bookings import booked_by_others, note_use
 from workbench.core.folds.leases import forget_yielding
 from workbench.core.job import Job, evolve
 from workbench.core.model import DeviceId, DeviceStatus, JobState
@@ -23,6 +24,8 @@ def grant(state: State, decision: Grant) -> None:
     state.leased_cores += units.cores
     state.leased_memory_bytes += units.memory_bytes
     fairness.charge(state, job.owner, decision.at, fairness.weight(units))
+    if state.booked:
+        note_use(state, job.owner, units, decision.at)
     put(
         state,
         evolve(job, state=following, grant=decision, is_settled=decision.is_settled),
@@ -41,6 +44,8 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
     for gpu in units.gpus:
         if not _may_be_leased(state, gpu):
             refuse(decision, f"{gpu} is leased, unknown or not available")
+    if state.booked and (others := booked_by_others(state, job.owner, units.gpus)):
+        refuse(decision, f"{others[0]} is booked by somebody else")
     if len({state.devices[gpu].simulated for gpu in units.gpus}) > 1:
         refuse(decision, "simulated and real GPUs are never mixed")
     if state.host is None or units.cores > state.host.cores - state.leased_cores:
@@ -75,7 +80,10 @@ def preempt(state: State, decision: Preempt) -> None:
         refuse(decision, "the job does not hold this lease")
     if decision.step not in job.request.preemption:
         refuse(decision, f"the job gives way by {job.request.preemption}")
-    state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
+    if (decision.winner is None) == (decision.booking is None):
+        refuse(decision, "either a job or a booking gets the units")
+    if decision.winner is not None:
+        state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
     put(state, evolve(job, state=following, preempt=decision), before=job)
 
 
@@ -92,7 +100,7 @@ def end(state: State, decision: End) -> None:
     put(state, after, before=job)
 
 
-def _live_job(state: State, decision: Decision) -> tuple[Job, JobState]:
+def _live_job(state: State, decision: Grant | Stop | Preempt | End) -> tuple[Job, JobState]:
     job = state.jobs.get(decision.job)
     if job is None:
         refuse(decision, "no such job is live")

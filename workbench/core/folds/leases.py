@@ -9,6 +9,7 @@ from workbench.core.decisions import Preempt
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
 from workbench.core.filing import cross, put
+from workbench.core.folds.bookings import note_use
 from workbench.core.history import EDGES_S, size_class
 from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome
@@ -75,6 +76,8 @@ def _end_lease(
     state.leased_cores -= units.cores
     state.leased_memory_bytes -= units.memory_bytes
     fairness.charge(state, job.owner, at, -fairness.weight(units))
+    if state.booked:
+        note_use(state, job.owner, units, at)
     served = served_s(job, at)
     if job.preempt is not None:
         forget_yielding(state, job.preempt)
@@ -116,6 +119,8 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
 
 
 def forget_yielding(state: State, preempt: Preempt) -> None:
+    if preempt.winner is None:
+        return
     left = tuple(job for job in state.yielding[preempt.winner] if job != preempt.job)
     if left:
         state.yielding[preempt.winner] = left
