@@ -10,7 +10,7 @@ from itertools import islice
 from workbench.core.calendar import Booking, Span, span_at, spans
 from workbench.core.errors import BookingConflict, NeverFits, UserError
 from workbench.core.events import BookingCancelled, BookingMade
-from workbench.core.model import DeviceStatus, Seconds, Uid
+from workbench.core.model import DeviceId, DeviceStatus, Seconds, Uid
 from workbench.core.placement import gpus_in_service
 from workbench.core.seating import Demand, seat, suits
 from workbench.core.settings import Settings
@@ -127,9 +127,10 @@ class _Others:
 
     def __init__(self, state: State, booking: Booking) -> None:
         self._gpus = _gpus(state, booking)
-        self._others = [
-            one.booking for one in state.bookings.values() if one.booking.id != booking.id
-        ]
+        self._booked = {
+            one.booking.id: one for one in state.bookings.values() if one.booking.id != booking.id
+        }
+        self._others = [one.booking for one in self._booked.values()]
 
     def conflict(self, booking: Booking, at: Seconds) -> tuple[Booking, Seconds, int] | None:
         """Finds the first time at which not all bookings can have their GPUs.
@@ -139,13 +140,30 @@ class _Others:
         """
         for span in islice(spans(booking, at), TIMES_CHECKED):
             for when in self._starts(Span(max(span.start_at, at), span.end_at)):
-                present = [one for one in self._others if span_at(one, when)]
-                demands = [_demand(one) for one in [*present, booking]]
+                present, demands = [], []
+                for other in self._others:
+                    demand = self._demand(other, when)
+                    if demand is not None:
+                        present.append(other)
+                        demands.append(demand)
+                demands.append(Demand(booking.owner, booking.size, partial(suits, booking)))
                 given = seat(demands, self._gpus, _is_left)
                 if len(given) < sum(demand.size for demand in demands):
                     left = sum(number == len(present) for number in given.values())
                     return self._in_the_way(booking, present), when, left
         return None
+
+    def _demand(self, other: Booking, when: Seconds) -> Demand | None:
+        """What another one needs at a time: its very GPUs if it is open, and nothing if released.
+
+        What ended since the latest event is rolled on only when this one is folded.
+        """
+        span, booked = span_at(other, when), self._booked[other.id]
+        if span is None or (span.start_at == booked.start_at and booked.is_released):
+            return None
+        if span.start_at == booked.start_at and booked.is_open:
+            return Demand(other.owner, len(booked.gpus), partial(_is_one_of, booked.gpus))
+        return Demand(other.owner, other.size, partial(suits, other))
 
     def _in_the_way(self, booking: Booking, present: list[Booking]) -> Booking:
         """The largest of those that share GPUs with it; the first of equal ones."""
@@ -191,8 +209,8 @@ class _Others:
             yield from islice(spans(other, at), TIMES_CHECKED)
 
 
-def _demand(booking: Booking) -> Demand:
-    return Demand(booking.owner, booking.size, partial(suits, booking))
+def _is_one_of(gpus: tuple[DeviceId, ...], gpu: Device) -> bool:
+    return gpu.id in gpus
 
 
 def _is_left(_gpu: Device, _owner: Uid) -> bool:

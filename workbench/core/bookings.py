@@ -147,8 +147,9 @@ class Look:
         leases = dict.fromkeys(state.holders[gpu] for gpu in gpus if gpu in state.holders)
         for lease in leases:
             job = state.jobs[state.leases[lease]]
-            is_live = job.state in {JobState.STARTING, JobState.RUNNING}
-            if job.owner == booked.booking.owner or job.id in self.leaving or not is_live:
+            if job.owner == booked.booking.owner or job.id in self.leaving:
+                continue
+            if not self._can_be_told(job):
                 continue
             known = [one for one in booked.overstays if one.lease == lease]
             if not known and state.at < booked.start_at and is_gone(state, job, booked.start_at):
@@ -156,6 +157,12 @@ class Look:
             overstay = known[0] if known else self._warn(booked, lease, job)
             if booked.start_at <= state.at:
                 self._act(booked, overstay, job)
+
+    def _can_be_told(self, job: Job) -> bool:
+        """Whether it runs, or is about to; its grant told a job that is granted units right now."""
+        if job.state is JobState.STARTING and job.grant is not None:
+            return job.grant.at < self._state.at
+        return job.state is JobState.RUNNING
 
     def _warn(self, booked: Booked, lease: LeaseId, job: Job) -> Overstay:
         state, settings = self._state, self._settings

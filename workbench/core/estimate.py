@@ -17,6 +17,8 @@ LOOK_AHEAD_JOBS = 100
 
 _ASSUMED = "if all jobs use their whole time limits and no other job comes in ahead"
 
+_BOOKED = "unknown: GPUs are booked by then"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
@@ -63,6 +65,9 @@ def estimate(state: State, order: list[Job]) -> dict[JobId, Estimate]:
     far = f"unknown: at least {LOOK_AHEAD_JOBS} jobs are ahead of it"
     for ahead, job in enumerate(startable):
         high_s = starts.get(job.id)
+        if high_s is not None and state.bookings and _is_booked_before(state, job, high_s):
+            estimates[job.id] = Estimate(low_s=0.0, high_s=None, reason=_BOOKED)
+            continue
         if high_s is not None:
             reason = _ASSUMED
         else:
@@ -77,6 +82,16 @@ def _why_not_startable(state: State, job: Job) -> str:
     if job.request.gpus and state.held is not None:
         return "no GPU is handed out now"
     return ""
+
+
+def _is_booked_before(state: State, job: Job, start_s: Seconds) -> bool:
+    """Whether a booking of others may be in the way of a job when it would start, or before."""
+    until = state.at + start_s + (job.request.time_limit_s or 0.0)
+    return job.request.gpus > 0 and any(
+        one.start_at <= until and not one.is_released
+        for one in state.bookings.values()
+        if one.booking.owner != job.owner
+    )
 
 
 def _remaining_s(state: State, job: Job) -> Seconds | None:

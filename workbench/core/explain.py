@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workbench.core import booking_reasons
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.job import Job
-from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.model import DeviceId, DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
 from workbench.core.placement import gpus_in_service, is_large_enough, shape_of
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.standings import Standings, in_order
@@ -61,6 +62,8 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
+        if state.bookings and known.grant is not None and decision is known.grant:
+            reason = booking_reasons.overstays(state, known.grant.lease) or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT
@@ -81,12 +84,14 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
     """
     order = in_order(state, standings)
     estimates = estimate(state, order)
-    reasons: dict[tuple[bool, Shape], str] = {}
+    reasons: dict[tuple[bool, Shape, object], str] = {}
+    calendar = booking_reasons.Calendar(state, standings.settings) if state.bookings else None
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, shape_of(job.request))
+        shape = shape_of(job.request)
+        kind = (job.owner in state.agents, shape, calendar.kind(job) if calendar else None)
         if kind not in reasons:
-            reasons[kind] = _why_it_waits(state, job, kind[1])
+            reasons[kind] = _why_it_waits(state, job, shape, calendar)
         range_ = estimates[job.id]
         explanations[job.id] = Explanation(
             place=place,
@@ -102,27 +107,34 @@ _READY = "ready: start the kernel"
 _NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
 
 
-def _why_it_waits(state: State, job: Job, shape: Shape) -> str:
+def _why_it_waits(
+    state: State, job: Job, shape: Shape, calendar: booking_reasons.Calendar | None
+) -> str:
     if job.owner not in state.agents:
         return _NO_AGENT
     if shape.gpus and state.held is not None:
         return f"no GPU is handed out now: {state.held}"
     reasons = [
-        _why_no_gpus(state, shape),
+        _why_no_gpus(state, shape, calendar.closed(job) if calendar else {}),
         _why_no_cores(state, shape),
         _why_no_memory(state, shape),
     ]
+    if calendar is not None and not any(reasons):
+        reasons.append(calendar.keeps_off(job, shape))
     return "; ".join(reason for reason in reasons if reason) or "it is about to start"
 
 
-def _why_no_gpus(state: State, shape: Shape) -> str:
+def _why_no_gpus(state: State, shape: Shape, closed: dict[DeviceId, str]) -> str:
     if not shape.gpus:
         return ""
     large = [gpu for gpu in gpus_in_service(state) if is_large_enough(gpu, shape.gpu_memory_bytes)]
-    blocked = [why for gpu in large if (why := _why_not_free(state, gpu))]
-    free = len(large) - len(blocked)
+    shut = [closed[gpu.id] for gpu in large if gpu.id in closed]
+    others = [gpu for gpu in large if gpu.id not in closed]
+    blocked = [why for gpu in others if (why := _why_not_free(state, gpu))]
+    free = len(others) - len(blocked)
     if free >= shape.gpus:
         return ""
+    blocked = [booking_reasons.many(why, shut.count(why)) for why in dict.fromkeys(shut)] + blocked
     blocked += _missing(state, shape)
     wanted = count(shape.gpus, "GPU")
     if shape.gpu_memory_bytes:

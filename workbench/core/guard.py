@@ -86,6 +86,14 @@ class Guard:
         bookings = self._state.bookings
         return list(dict.fromkeys(bookings[one].booking.owner for one in self._open.values()))
 
+    def kind(self, job: Job) -> object:
+        """Returns what jobs have in common that may use the same GPUs.
+
+        Args:
+            job: A waiting job.
+        """
+        return self._key(job)
+
     def place(self, job: Job, shape: Shape, pool: Pool) -> Units | None:
         """Chooses units for a job.
 

@@ -103,7 +103,8 @@ def choose(state: State, booked: Booked, taken: Container[DeviceId]) -> tuple[De
         taken: GPUs that other bookings have.
 
     Returns:
-        As many as are booked, or all that suit; of one node where that stops nobody who gives way
+        As many as are booked, or all that suit; not those that a particular booking needs that
+        begins meanwhile, if there are others; of one node where that stops nobody who gives way
         to nobody. Best fit; those that are out of service come last.
     """
     booking = booked.booking
@@ -113,7 +114,9 @@ def choose(state: State, booked: Booked, taken: Container[DeviceId]) -> tuple[De
     if booking.devices:
         return tuple(gpu.id for gpu in suitable)
     wanted = _wanted(state, booked)
-    ranked = sorted(suitable, key=lambda gpu: gpu.id in wanted)
+    ranked = [gpu for gpu in suitable if gpu.id not in wanted]
+    if len(ranked) < booking.size:
+        ranked = suitable
     costs = {gpu.id: _cost(state, booked, gpu) for gpu in ranked}
     nodes = dict.fromkeys(gpu.node for gpu in ranked)
     choices = [_pick(state, booked, ranked, costs)]
