@@ -150,6 +150,7 @@ class _Round:
         self._granted: dict[JobId, Units] = {}
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
+        self._yielding_starts: list[Units] = []
         self._is_passing = False
         self._shares: dict[Uid, int] = {}
         self.victims = Victims(state, standings, self._share, spared=dict.fromkeys(leaving))
@@ -176,8 +177,12 @@ class _Round:
                         if units is None:
                             heappop(heads)
                             continue
+                        reason = "its owner booked its GPUs"
+                        reason += guard.warning(job, units, self._pool)
                         self._take(job, units)
-                        yield _Start(job, units, "its owner booked its GPUs", is_settled=False)
+                        if job.request.preemption:
+                            self._yielding_starts.append(units)
+                        yield _Start(job, units, reason, is_settled=False)
                     self._advance(heads)
 
     def _overdue(self) -> Iterator[_Start | _GiveWay]:
@@ -196,7 +201,7 @@ class _Round:
         while heads:
             head = heads[0]
             job, shape = state.jobs[head.turn.job], head.shape
-            if job.id in self._leaving or job.owner not in state.agents:
+            if job.id in self._leaving or job.id in self._granted or job.owner not in state.agents:
                 self._advance(heads)
                 continue
             is_lane = lane.is_for(shape)
@@ -210,9 +215,18 @@ class _Round:
                     yield from wishes
                     self._advance(heads)
                     continue
-            if not self._reserved and not self.victims.would_do(shape, self._pool_for(job)):
+            if not self._reserved and not self._would_do(job, shape):
                 self._reserve(job, shape)
             heappop(heads)
+
+    def _would_do(self, job: Job, shape: Shape) -> bool:
+        """Whether it would fit if all gave way that can, those that start right now among them."""
+        pool = self._pool_for(job)
+        if self._yielding_starts:
+            pool = pool.copy()
+            for units in self._yielding_starts:
+                pool.give_back(units)
+        return self.victims.would_do(shape, pool)
 
     def _of_class(self, level: int) -> Iterator[_Start | _GiveWay]:
         bypass = self._standings.policy.bypass
