@@ -194,7 +194,7 @@ class AnyCalendar(AnyLab):
                     self.unused[decision.booking] = at
                 case ReleaseBooking():
                     self.judge_unused(decision)
-                    unused_s = self.rules.booking_unused_s
+                    unused_s = self.lab.settings.booking_unused_s
                     assert unused_s is not None
                     assert at >= self.unused.pop(decision.booking) + unused_s / 2
                     assert at >= self.opened[decision.booking][2] + unused_s
@@ -210,8 +210,13 @@ class AnyCalendar(AnyLab):
                     warned = [one for one, lease in self.overstays if lease == decision.lease]
                     [booking] = [one for one in warned if self.holds(one, decision.job)]
                     warned_at = self.judge_clearing(booking, decision)
-                    assert self.rules.booking_stops
-                    assert at >= warned_at + self.rules.booking_warn_s + self.rules.booking_grace_s
+                    assert self.lab.settings.booking_stops
+                    assert (
+                        at
+                        >= warned_at
+                        + self.lab.settings.booking_warn_s
+                        + self.lab.settings.booking_grace_s
+                    )
                     self.preempted.pop(decision.job, None)
                 case _:
                     self.judge_end(decision)
@@ -227,7 +232,10 @@ class AnyCalendar(AnyLab):
         others = {one for _, gpus, _ in self.opened.values() for one in gpus}
         assert not others & set(decision.gpus)
         devices = self.lab.state.devices.values()
-        if not self.has_moved and all(device.status != "missing" for device in devices):
+        is_particular = any(one.devices for one in self.bookings.values())
+        if not (self.has_moved or is_particular) and all(
+            device.status != "missing" for device in devices
+        ):
             assert len(decision.gpus) == booking.size, "the calendar promised them"
         self.opened[decision.booking] = (span, decision.gpus, decision.at)
         self.unused.pop(decision.booking, None)
@@ -269,7 +277,7 @@ class AnyCalendar(AnyLab):
         if request.preemption or self.has_moved or set(grant.units.gpus) <= set(own):
             return
         end = self.end_of(grant.job)
-        until = grant.at + self.rules.booking_shadow_s if end == NEVER else end
+        until = grant.at + self.lab.settings.booking_shadow_s if end == NEVER else end
         for start in self.starts(grant.at, until):
             with_it = self.most_served(start, self.leased)
             assert with_it == self.most_served(start, before), f"it is in the way at {start}"
@@ -282,7 +290,7 @@ class AnyCalendar(AnyLab):
 
     def most_served(self, at: float, leased: dict[str, Any]) -> int:
         """So many GPUs can bookings have at a time, if who gives way does and others stay."""
-        stays = {}
+        stays: dict[Any, Any] = {}
         for job, units in leased.items():
             owner, request = self.requests[job]
             is_going = job in self.preempted or self.lab.job(job).state == "stopping"

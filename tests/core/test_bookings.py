@@ -412,7 +412,6 @@ def test_three_booked_days_at_no_use_beside_another_s_process() -> None:
     assert opened.gpus == (gpu(0), gpu(1))
     assert isinstance(preempt, Preempt)
     lab.end("overstays", Outcome.KILLED)
-    lab.submit("waits", gpus=1, time_limit_s=60.0)
     told: list[Decision] = []
     at = DAY_S
     while at < DAY_S + 6 * HOUR_S:
@@ -420,7 +419,7 @@ def test_three_booked_days_at_no_use_beside_another_s_process() -> None:
         told += lab.tick(at)
     assert kinds(told)[:2] == [WarnUnused, ReleaseBooking]
     assert told[1].at == DAY_S + 1800
-    assert lab.gpus_of("waits") == [gpu(0)]
+    assert lab.gpus_of("overstays") == [gpu(0), gpu(1)]
     restored = Scheduler.restore(lab.policy, lab.entries, settings=lab.settings)
     assert restored.state == lab.state
     assert restored.next_wakeup() == lab.scheduler.next_wakeup()

@@ -57,7 +57,7 @@ def next_time(state: State, settings: Settings) -> Seconds | None:
         if one.release_at is not None:
             times.append(one.release_at)
         for overstay in one.overstays:
-            times += [overstay.at_latest, overstay.at_latest + settings.booking_warn_s]
+            times += [overstay.at_latest, overstay.at_latest + _notice_s(settings)]
     return min((at for at in times if at > state.at), default=None)
 
 
@@ -221,7 +221,7 @@ class Look:
 
     def _stop_at(self, overstay: Overstay, job: Job) -> Seconds:
         """Says when a warned job may be stopped: one that gives way has first to be running."""
-        wait_s = self._settings.booking_warn_s if job.request.preemption else 0.0
+        wait_s = _notice_s(self._settings) if job.request.preemption else 0.0
         return overstay.at_latest + wait_s
 
     def _release(self, booked: Booked) -> bool:
@@ -267,6 +267,10 @@ class Look:
 
     def _next(self) -> int:
         return self._number + len(self.decisions)
+
+
+def _notice_s(settings: Settings) -> Seconds:
+    return settings.booking_warn_s + settings.booking_grace_s
 
 
 def _is_among(booked: Booked, spans: list[Span]) -> bool:

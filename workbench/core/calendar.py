@@ -80,8 +80,9 @@ class Booked:
         start_at: When it begins, this time.
         end_at: When it ends, this time; after now.
         is_open: Whether it has begun and its GPUs are chosen.
-        gpus: Those that only its owner's jobs may get now; empty unless it is open, and fewer than
-            were booked only where there are not so many.
+        gpus: Those that only its owner's jobs may get now; empty unless it is open. Fewer than were
+            booked where there are not so many any more, or, as the choice is fixed, where bookings
+            of particular GPUs overlap others that together need all there are.
         unused_since: Since when no job of its owner holds any of them though one could; None while
             one does, and unless it is open.
         release_at: When it is released if it stays unused; None unless the owner was warned.
