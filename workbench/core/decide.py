@@ -180,8 +180,6 @@ class _Round:
                         reason = "its owner booked its GPUs"
                         reason += guard.warning(job, units, self._pool)
                         self._take(job, units)
-                        if job.request.preemption:
-                            self._yielding_starts.append(units)
                         yield _Start(job, units, reason, is_settled=False)
                     self._advance(heads)
 
@@ -319,6 +317,8 @@ class _Round:
     def _take(self, job: Job, units: Units) -> None:
         self._own().take(units)
         self._granted[job.id] = units
+        if job.request.preemption:
+            self._yielding_starts.append(units)
         if self._guard is not None:
             self._guard.note(job, units)
 
