@@ -295,6 +295,16 @@ def test_nobody_has_to_go_who_need_not() -> None:
     assert warn.job == preempt.job == "wide"
 
 
+def test_a_wide_job_that_has_to_go_spares_the_narrow_one() -> None:
+    lab = Lab(gpus=3)
+    for job, gpus in {"narrow": 1, "wide": 2}.items():
+        lab.submit(job, gpus=gpus, **MAY)
+        lab.start(job)
+    lab.tick(100.0)
+    preempts = [one for one in book(lab, booking(start_at=100.0)) if isinstance(one, Preempt)]
+    assert [one.job for one in preempts] == ["wide"]
+
+
 def test_a_booking_at_short_notice_stops_nobody_unwarned() -> None:
     lab = Lab(gpus=2)
     lab.submit("stays", gpus=2)

@@ -103,15 +103,15 @@ class Guard:
             pool: What is free in this round.
 
         Returns:
-            GPUs that its owner booked, if all of them can be; else any that no booking of others
-            needs while the job runs; None where there are not enough.
+            GPUs that no booking of others needs while the job runs; None where there are not
+            enough.
         """
         if not shape.gpus or not pool.may_fit(shape):
             return pool.place(shape)
         key = self._key(job)
         if (shape, key) in self._misfits:
             return None
-        units = self.place_own(job, shape, pool) or self.pool_for(job, pool).place(shape)
+        units = self.pool_for(job, pool).place(shape)
         if units is None and key.reach:
             other = self._pool(_Key(key.owner, 0), pool).place(shape)
             if other is not None and self.takes_from(job, other, key.reach, pool) is None:
