@@ -47,6 +47,8 @@ _CHANGES_THE_HOST: Final = (
     DispatchResumed,
     HostRebooted,
 )
+_BOOKS: Final = (BookingMade, BookingCancelled)
+_MOVES_A_JOB: Final = (Grant, Stop, Preempt, End)
 
 
 class Scheduler:
@@ -148,7 +150,7 @@ class Scheduler:
         """
         state = self._state
         admit(state, event, self._fitting)
-        if isinstance(event, BookingMade | BookingCancelled):
+        if isinstance(event, _BOOKS):
             admit_booking(state, self._settings, event)
         job = self._subject(event)
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
@@ -190,7 +192,7 @@ class Scheduler:
             apply(state, decision)
             if isinstance(decision, Grant):
                 self._pool.take(decision.units)
-            if isinstance(decision, Grant | Stop | Preempt | End):
+            if isinstance(decision, _MOVES_A_JOB):
                 self._follow(decision.job)
         return decisions
 
