@@ -4,8 +4,10 @@ from dataclasses import replace
 import pytest
 
 from tests.core.builders import ALICE, GIB, Lab, gpu, seen
+from workbench.core.calendar import Booking, BookingId
 from workbench.core.decisions import Lower, Warn
 from workbench.core.errors import BrokenInvariant
+from workbench.core.events import BookingMade
 from workbench.core.invariants import check
 from workbench.core.job import Deadline
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId, Units
@@ -124,6 +126,44 @@ BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
         "not in the order of submission",
     ),
 }
+
+BOOKED_BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
+    "a booked GPU is forgotten": (lambda s: s.booked.clear(), "booked are {}"),
+    "an end is forgotten": (lambda s: setattr(s, "booking_ends_at", None), "ends at None, not 9"),
+    "a booking is over": (lambda s: setattr(s, "at", 9.0), "booking b is over"),
+    "a booking is misfiled": (
+        lambda s: s.bookings.update({BookingId("x"): s.bookings.pop(BookingId("b"))}),
+        "booking b is filed under x",
+    ),
+    "use is made up": (
+        lambda s: s.bookings.update(
+            {BookingId("b"): replace(s.bookings[BookingId("b")], unused_since=None)}
+        ),
+        "booking b is unused since None",
+    ),
+    "a released booking has GPUs": (
+        lambda s: s.bookings.update(
+            {BookingId("b"): replace(s.bookings[BookingId("b")], is_released=True)}
+        ),
+        "and is not open",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOOKED_BREAKS)
+def test_a_broken_calendar_is_named(case: str) -> None:
+    break_it, message = BOOKED_BREAKS[case]
+    lab = busy_lab()
+    booking = Booking(id=BookingId("b"), owner=ALICE, start_at=0.0, end_at=9.0, devices=(gpu(1),))
+    lab.end("b")
+    lab.cancel("w")
+    lab.send(BookingMade(at=0, booking=booking))
+    if lab.state.bookings[booking.id].unused_since is None:
+        lab.end("w")
+    break_it(lab.state)
+    with pytest.raises(BrokenInvariant) as broken:
+        check(lab.state)
+    assert message in str(broken.value)
 
 
 def test_a_sound_state_passes() -> None:

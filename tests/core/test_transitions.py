@@ -4,11 +4,22 @@ from typing import get_args
 
 import pytest
 
-from tests.core.builders import Lab, copy_of, grant, same, submitted
+from tests.core.builders import ALICE, Lab, copy_of, grant, same, submitted
 from workbench.core.apply import apply
-from workbench.core.decisions import Decision, End, Lower, Preempt, Raise, Stop, Warn
+from workbench.core.calendar import Booking, BookingId
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Lower,
+    Preempt,
+    Raise,
+    Stop,
+    Warn,
+    WarnOverstay,
+)
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
+    BookingMade,
     CancelRequested,
     Event,
     HoldRequested,
@@ -24,11 +35,13 @@ from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, 
 from workbench.core.transitions import TRANSITIONS, next_state
 
 STATES = [None, *JobState]
+BOOKING = Booking(id=BookingId("b"), owner=ALICE, start_at=1e6, end_at=1e6 + 60, gpus=1)
 
 
 def lab_with_a_job_in(state: JobState | None) -> Lab:
     """The other job's lease is L0, so that this one's is L1 as soon as it has one."""
-    lab = Lab(cores=2 if state is JobState.QUEUED else 4)
+    lab = Lab(gpus=1, cores=2 if state is JobState.QUEUED else 4)
+    lab.send(BookingMade(at=0, booking=BOOKING))
     lab.submit("other", cores=2)
     if state is None:
         return lab
@@ -75,6 +88,15 @@ def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Event | Decis
             HoldRequested(at=at, job=JobId("job")),
             ReleaseRequested(at=at, job=JobId("job")),
             LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail=""),
+            WarnOverstay(
+                id=id_,
+                at=at,
+                lease=lease,
+                job=JobId("job"),
+                booking=BOOKING.id,
+                at_latest=1e6,
+                reason="",
+            ),
             End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
             UseFell(at=at, lease=lease, part=0.0),
             UseRose(at=at, lease=lease, part=1.0),

@@ -7,7 +7,10 @@ is never written again; this history may only change together with the format.
 from pathlib import Path
 
 from tests.core.builders import ALICE, BOB, GIB, HIGH, Lab, gpu, seen
+from workbench.core.calendar import Booking, BookingId
 from workbench.core.events import (
+    BookingCancelled,
+    BookingMade,
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
@@ -82,6 +85,7 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.send(DrainEnded(at=202, node=""))
         lab.send(FairShareSet(at=202, half_life_s=3600.0, core_weight=0.25))
         move_priorities(lab)
+        book(lab)
     return lab, covered
 
 
@@ -99,6 +103,33 @@ def move_priorities(lab: Lab, *, steps: int = 5) -> None:
     )
     for entry in entries[:steps]:
         lab.send(entry)
+
+
+def book(lab: Lab) -> None:
+    """Warns a job that is in a booking's way, opens it, warns that it is unused, releases it."""
+    at, hour_s = lab.at, 3600.0
+    lab.cancel("e" * 32)
+    lab.end("f" * 32)
+    for number in range(3):
+        lab.send(seen(at, number))
+    lab.submit("0" * 32, gpus=1, time_limit_s=10 * hour_s)
+    lab.start("0" * 32)
+    first = Booking(
+        id=BookingId("B1"),
+        owner=BOB,
+        gpus=3,
+        start_at=at + hour_s,
+        end_at=at + 9 * hour_s,
+        every_s=7 * 24 * hour_s,
+        name="the course",
+    )
+    lab.send(BookingMade(at=at, booking=first))
+    while (wakeup := lab.scheduler.next_wakeup()) is not None and wakeup < at + 6 * hour_s:
+        lab.tick(wakeup)
+    lab.end("0" * 32, Outcome.KILLED)
+    while (wakeup := lab.scheduler.next_wakeup()) is not None and wakeup < at + 8 * hour_s:
+        lab.tick(wakeup)
+    lab.send(BookingCancelled(at=lab.at, booking=BookingId("B1"), reason="the course is over"))
 
 
 def write(path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workbench.controller.driver import Driver
 from workbench.controller.log import LOG
-from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
+from workbench.core.decisions import Decision, Grant, Preempt, Stop
 from workbench.core.events import AgentLost
 from workbench.core.model import Outcome, Uid
 from workbench.core.state import State
@@ -82,7 +82,7 @@ class Agents:
         self._by_uid.clear()
 
     def _push(self, state: State, decision: Decision) -> None:
-        if isinstance(decision, End | Warn | Lower | Raise):
+        if not isinstance(decision, Grant | Stop | Preempt):
             return  # Nothing of it is for an agent to do: the owner reads it as the job's reason.
         job = state.jobs.get(decision.job)
         connection = self._by_uid.get(job.owner) if job is not None else None

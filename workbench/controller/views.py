@@ -11,10 +11,10 @@ from typing import Final, Literal, cast
 import msgspec
 
 from workbench.controller.clock import LabClock
-from workbench.core.decide import ITS_TURN
 from workbench.core.explain import Explanation, explain, explain_waiting
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Request, Uid
+from workbench.core.round import ITS_TURN
 from workbench.core.spelling import spell_span
 from workbench.core.standings import Standings
 from workbench.core.state import State

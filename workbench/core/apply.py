@@ -9,10 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Lower,
+    OpenBooking,
+    Preempt,
+    Raise,
+    ReleaseBooking,
+    Stop,
+    Warn,
+    WarnOverstay,
+    WarnUnused,
+)
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
+    BookingCancelled,
+    BookingMade,
     CancelRequested,
     DeviceBusyOutside,
     DeviceLost,
@@ -36,7 +51,7 @@ from workbench.core.events import (
     UseRose,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import commits, host, jobs, leases, use
+from workbench.core.folds import bookings, commits, host, jobs, leases, use
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -60,6 +75,8 @@ def apply(state: State, entry: Event | Decision) -> None:
     state.at = entry.at
     if isinstance(entry, Decision):
         state.next_decision += 1
+    if state.booking_ends_at is not None and state.booking_ends_at <= state.at:
+        bookings.roll(state)
     while state.crossings and state.crossings[0].at <= state.at:
         cross(state, state.jobs[state.crossings[0].job])
 
@@ -86,6 +103,8 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     ProgressMade: use.progress_made,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,
+    BookingMade: bookings.booking_made,
+    BookingCancelled: bookings.booking_cancelled,
     Tick: host.tick,
     Grant: commits.grant,
     Stop: commits.stop,
@@ -94,4 +113,8 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     Warn: use.warn,
     Lower: use.lower,
     Raise: use.raise_,
+    OpenBooking: bookings.open_booking,
+    WarnOverstay: bookings.warn_overstay,
+    WarnUnused: bookings.warn_unused,
+    ReleaseBooking: bookings.release_booking,
 }

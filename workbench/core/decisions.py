@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.core.model import JobId, LeaseId, Outcome, Preemption, PriorityClass, Seconds, Units
+from workbench.core.calendar import BookingId
+from workbench.core.model import (
+    DeviceId,
+    JobId,
+    LeaseId,
+    Outcome,
+    Preemption,
+    PriorityClass,
+    Seconds,
+    Units,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +50,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempt:
-    """Take the units of a running job for another and queue it again; confirmed by `LeaseEnded`.
+    """Take the units of a running job and queue it again; confirmed by `LeaseEnded`.
 
     Attributes:
         step: CHECKPOINT keeps what the job has done so far, REQUEUE starts it again from nothing.
-        winner: The job that gets the units.
+        winner: The job that gets the units; None where they are booked.
+        booking: The booking that gets the GPUs; None where a job does.
     """
 
     id: int
@@ -52,8 +63,9 @@ class Preempt:
     lease: LeaseId
     job: JobId
     step: Preemption
-    winner: JobId
+    winner: JobId | None
     reason: str
+    booking: BookingId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,4 +117,65 @@ class Raise:
     reason: str
 
 
-Decision = Grant | Stop | Preempt | End | Warn | Lower | Raise
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBooking:
+    """A booking begins: from now on only its owner's jobs get these GPUs. Confirmed by nothing.
+
+    Attributes:
+        start_at: When it was to begin, this time.
+        gpus: Fixed until it ends.
+    """
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    start_at: Seconds
+    gpus: tuple[DeviceId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarnOverstay:
+    """Tell the owner of a job that it holds GPUs that somebody else booked.
+
+    Attributes:
+        at_latest: When it has to be over; then it is preempted or stopped.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    booking: BookingId
+    at_latest: Seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarnUnused:
+    """Tell the owner of a booking that none of their jobs uses it.
+
+    Attributes:
+        release_at: When it is released if that stays so.
+    """
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    release_at: Seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseBooking:
+    """Nobody used a booking: its GPUs are for all again until it recurs. Confirmed by nothing."""
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    reason: str
+
+
+AboutJob = Grant | Stop | Preempt | End | Warn | Lower | Raise | WarnOverstay
+AboutBooking = OpenBooking | WarnUnused | ReleaseBooking
+Decision = AboutJob | AboutBooking

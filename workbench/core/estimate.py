@@ -20,6 +20,8 @@ LOOK_AHEAD_JOBS = 100
 _NEVER: Final = float("inf")
 _ASSUMED = "if no job runs longer than its time limit and no other job comes in ahead"
 
+_BOOKED = "unknown: GPUs are booked by then"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
@@ -76,6 +78,9 @@ def estimate(state: State, limits: Limits, order: list[Job]) -> dict[JobId, Esti
     far = f"unknown: at least {LOOK_AHEAD_JOBS} jobs are ahead of it"
     for ahead, (job, _) in enumerate(startable):
         high_s = latest.get(job.id)
+        if high_s is not None and state.bookings and _is_booked_before(state, job, high_s):
+            estimates[job.id] = Estimate(low_s=0.0, high_s=None, reason=_BOOKED)
+            continue
         if high_s is not None:
             reason = _ASSUMED
         else:
@@ -115,6 +120,16 @@ def _why_not_startable(state: State, job: Job) -> str:
     if THIS_HOST in state.drained:
         return "this host is drained"
     return ""
+
+
+def _is_booked_before(state: State, job: Job, start_s: Seconds) -> bool:
+    """Whether a booking of others may be in the way of a job when it would start, or before."""
+    until = state.at + start_s + (job.request.time_limit_s or 0.0)
+    return job.request.gpus > 0 and any(
+        one.start_at <= until and not one.is_released
+        for one in state.bookings.values()
+        if one.booking.owner != job.owner
+    )
 
 
 def _latest_s(state: State, job: Job) -> Seconds | None:

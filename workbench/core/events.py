@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workbench.core.calendar import Booking, BookingId
 from workbench.core.model import DeviceId, JobId, LeaseId, Outcome, Request, Seconds, Uid
 
 
@@ -239,6 +240,29 @@ class HostRebooted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BookingMade:
+    """A user booked GPUs, or changed a booking of theirs. The same again changes nothing.
+
+    Attributes:
+        is_restated: The driver says when a known booking is now that the wall clock has moved; it
+            is not checked against the others, which are restated too.
+    """
+
+    at: Seconds
+    booking: Booking
+    is_restated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookingCancelled:
+    """The booking's owner gives it back, all its times."""
+
+    at: Seconds
+    booking: BookingId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
     """Time has passed; nothing else happened."""
 
@@ -267,5 +291,7 @@ Event = (
     | ProgressMade
     | LeaseEnded
     | HostRebooted
+    | BookingMade
+    | BookingCancelled
     | Tick
 )

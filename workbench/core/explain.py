@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from workbench.core import booking_reasons
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.explain_gpus import why_no_gpus
@@ -80,6 +81,8 @@ def explain(
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
         reason = why_it_moves(known, spell_at) or reason
+        if state.bookings and known.grant is not None and decision is known.grant:
+            reason = booking_reasons.overstays(state, known.grant.lease) or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT
@@ -104,12 +107,14 @@ def explain_waiting(
     order = in_order(state, standings)
     limits = Limits(state, standings.settings)
     estimates = estimate(state, limits, order)
-    reasons: dict[tuple[bool, Account, tuple[Shape, ...]], str] = {}
+    calendar = booking_reasons.Calendar(state, standings.settings) if state.bookings else None
+    reasons: dict[tuple[bool, Account, tuple[Shape, ...], object], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, Account.of(job), shapes_of(job.request))
+        shapes, booked = shapes_of(job.request), calendar.kind(job) if calendar else None
+        kind = (job.owner in state.agents, Account.of(job), shapes, booked)
         if kind not in reasons:
-            reasons[kind] = _why_it_waits(state, job, limits)
+            reasons[kind] = _why_it_waits(state, job, limits, calendar)
         range_ = estimates[job.id]
         reason = reasons[kind]
         if job.use is not None:
@@ -155,30 +160,36 @@ _READY = "ready: start the kernel"
 _NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
 
 
-def _why_it_waits(state: State, job: Job, limits: Limits) -> str:
+def _why_it_waits(
+    state: State, job: Job, limits: Limits, calendar: booking_reasons.Calendar | None
+) -> str:
     if job.owner not in state.agents:
         return _NO_AGENT
     account, shapes = Account.of(job), shapes_of(job.request)
     allowed = limits.allowed(account, shapes)
     if not allowed:
         return "; ".join(limits.against(account, shapes[0]))
-    reasons = [_why_no_units(state, shape) for shape in allowed]
+    reasons = [_why_no_units(state, job, shape, calendar) for shape in allowed]
     why = ", or ".join(reason for reason in reasons if reason) or "it is about to start"
     if account.is_high and not limits.may_be_high(account.owner):
         why = f"it counts as class normal, its owner's budget of class high is used; {why}"
     return why
 
 
-def _why_no_units(state: State, shape: Shape) -> str:
+def _why_no_units(
+    state: State, job: Job, shape: Shape, calendar: booking_reasons.Calendar | None
+) -> str:
     if shape.gpus and state.held is not None:
         return f"no GPU is handed out now: {state.held}"
     if THIS_HOST in state.drained:
         return f"this host is drained, nothing new starts: {state.drained[THIS_HOST]}"
     reasons = [
-        why_no_gpus(state, shape),
+        why_no_gpus(state, shape, calendar.closed(job) if calendar else {}),
         _why_no_cores(state, shape),
         _why_no_memory(state, shape),
     ]
+    if calendar is not None and not any(reasons):
+        reasons.append(calendar.keeps_off(job, shape))
     return "; ".join(reason for reason in reasons if reason)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from workbench.core.booking_reasons import many
 from workbench.core.matching import in_the_way, models_of, shared_bytes, will_do
-from workbench.core.model import DeviceStatus, Shape
+from workbench.core.model import DeviceId, DeviceStatus, Shape
 from workbench.core.placement import gpus_in_service
 from workbench.core.spelling import short_device, short_job, spell_bytes, spell_gpus
 from workbench.core.state import Device, State
@@ -12,12 +15,13 @@ _DEVICES_NAMED = 4
 """A sentence names this many GPUs and counts the rest."""
 
 
-def why_no_gpus(state: State, shape: Shape) -> str:
+def why_no_gpus(state: State, shape: Shape, closed: Mapping[DeviceId, str]) -> str:
     """Says what a job waits for, and who has it.
 
     Args:
         state: The state; it is not changed.
         shape: What it asks for.
+        closed: GPUs that others booked and have now, and what to say of them.
 
     Returns:
         One sentence without its full stop; empty where there are enough, or none is asked for.
@@ -29,9 +33,12 @@ def why_no_gpus(state: State, shape: Shape) -> str:
     blocked: dict[str, None] = {}
     for model in models_of(shape):
         good = [gpu for gpu in serving if will_do(gpu, shape, model)]
-        whys = [why for gpu in good if (why := _why_not_free(state, gpu, shape))]
-        most = max(most, len(good) - len(whys))
-        blocked |= dict.fromkeys([*whys, *_missing(state, shape, model)])
+        shut = [closed[gpu.id] for gpu in good if gpu.id in closed]
+        others = [gpu for gpu in good if gpu.id not in closed]
+        whys = [why for gpu in others if (why := _why_not_free(state, gpu, shape))]
+        most = max(most, len(others) - len(whys))
+        booked = [many(why, shut.count(why)) for why in dict.fromkeys(shut)]
+        blocked |= dict.fromkeys([*booked, *whys, *_missing(state, shape, model)])
     if most >= shape.gpus:
         return ""
     named = list(blocked)[:_DEVICES_NAMED]

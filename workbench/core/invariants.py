@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isclose
 
 from workbench.core import fairness
+from workbench.core.calendar import Booked, BookingId
 from workbench.core.errors import BrokenInvariant
 from workbench.core.job import Job, deadline_of
 from workbench.core.model import (
@@ -35,7 +36,7 @@ def check(state: State) -> None:
     Raises:
         BrokenInvariant: It contradicts itself; all contradictions are named.
     """
-    broken = [*_jobs(state), *_putting_off(state), *_ended(state)]
+    broken = [*_jobs(state), *_putting_off(state), *_ended(state), *_bookings(state)]
     broken += [*_leases(state), *_tallies(state), *_counters(state)]
     broken.extend(
         f"{device.id} is available and yet {device.reason}"
@@ -154,12 +155,7 @@ def _leases(state: State) -> Iterator[str]:
     if dict(state.leases) != {grant.lease: job.id for grant, job in live}:
         yield f"leases are {state.leases}"
     yield from _units(state, [job for _, job in live])
-    yielding: dict[JobId, tuple[JobId, ...]] = {}
-    preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
-    for preempt in sorted(preempts, key=lambda decision: decision.id):
-        yielding[preempt.winner] = (*yielding.get(preempt.winner, ()), preempt.job)
-    if state.yielding != yielding:
-        yield f"jobs give way as {state.yielding}, not {yielding}"
+    yield from _yielding(state)
     if state.leased_cores != sum(grant.units.cores for grant, _ in live):
         yield f"leased cores are {state.leased_cores}"
     if state.leased_memory_bytes != sum(grant.units.memory_bytes for grant, _ in live):
@@ -187,6 +183,44 @@ def _units(state: State, live: list[Job]) -> Iterator[str]:
     yield from (
         f"{gpu} is shared and leased to {holders[gpu]}" for gpu in sharers if gpu in holders
     )
+
+
+def _yielding(state: State) -> Iterator[str]:
+    yielding: dict[JobId, tuple[JobId, ...]] = {}
+    preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
+    for preempt in sorted(preempts, key=lambda decision: decision.id):
+        if preempt.winner is not None:
+            yielding[preempt.winner] = (*yielding.get(preempt.winner, ()), preempt.job)
+    if state.yielding != yielding:
+        yield f"jobs give way as {state.yielding}, not {yielding}"
+
+
+def _bookings(state: State) -> Iterator[str]:
+    booked: dict[DeviceId, BookingId] = {}
+    for booking_id, one in state.bookings.items():
+        if one.booking.id != booking_id:
+            yield f"booking {one.booking.id} is filed under {booking_id}"
+        if one.end_at <= state.at or one.number >= state.next_booking:
+            yield f"booking {booking_id} is over, or its number is {state.next_booking} or more"
+        if one.gpus and (not one.is_open or one.is_released):
+            yield f"booking {booking_id} has {one.gpus} and is not open"
+        is_idle = one.is_open and not one.is_released and not _is_used(state, one)
+        if (one.unused_since is not None) != is_idle:
+            yield f"booking {booking_id} is unused since {one.unused_since}"
+        for gpu in one.gpus:
+            if gpu in booked:
+                yield f"{gpu} is booked by {booked[gpu]} and {booking_id}"
+            booked[gpu] = booking_id
+    if state.booked != booked:
+        yield f"booked are {state.booked}, not {booked}"
+    ends_at = min((one.end_at for one in state.bookings.values()), default=None)
+    if state.booking_ends_at != ends_at:
+        yield f"the first booking ends at {state.booking_ends_at}, not {ends_at}"
+
+
+def _is_used(state: State, booked: Booked) -> bool:
+    owned = [job for job in state.jobs.values() if job.owner == booked.booking.owner and job.grant]
+    return any(gpu in job.grant.units.gpus for job in owned if job.grant for gpu in booked.gpus)
 
 
 def _gang(state: State, job: Job) -> Iterator[str]:

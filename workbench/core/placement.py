@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from workbench.core.gangs import on_one_node, over_nodes
@@ -166,6 +166,26 @@ class Pool:
         other._free = [list(node) for node in self._free]
         other._room = self._room.copy()
         return other
+
+    def restrict(self, may_be_leased: Callable[[DeviceId], bool]) -> None:
+        """Has other GPUs not be leased, whether they are free or not.
+
+        Args:
+            may_be_leased: Which GPUs stay.
+        """
+        for gpu in self._ranks:
+            if not may_be_leased(gpu):
+                self._remove(gpu)
+        self._ranks = {gpu: rank for gpu, rank in self._ranks.items() if may_be_leased(gpu)}
+
+    def is_free(self, gpu: DeviceId) -> bool:
+        """Tells whether a GPU is here and free.
+
+        Args:
+            gpu: Which.
+        """
+        rank = self._ranks.get(gpu)
+        return rank is not None and rank in self._free[self._node_of[rank]]
 
     def take(self, units: Units) -> None:
         """Removes what was handed out; what is not in the pool is passed over.

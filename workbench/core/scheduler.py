@@ -11,9 +11,13 @@ from typing import Final
 
 from workbench.core.admission import admit
 from workbench.core.apply import apply
+from workbench.core.booking_admission import admit_booking
+from workbench.core.bookings import next_time
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import AboutBooking, Decision, End, Grant, Preempt, Stop
 from workbench.core.events import (
+    BookingCancelled,
+    BookingMade,
     DeviceBusyOutside,
     DeviceLost,
     DeviceSeen,
@@ -52,7 +56,7 @@ _CHANGES_THE_HOST: Final = (
     DrainEnded,
     HostRebooted,
 )
-
+_BOOKS: Final = (BookingMade, BookingCancelled)
 _ABOUT_LEASES: Final = (LeaseStarted, LeaseEnded, UseFell, UseRose, ProgressMade)
 
 
@@ -155,6 +159,8 @@ class Scheduler:
         """
         state = self._state
         admit(state, event, self._settings, self._fitting)
+        if isinstance(event, _BOOKS):
+            admit_booking(state, self._settings, event)
         job = self._subject(event)
         freed_for = state.dependents.get(job.id, ()) if job is not None else ()
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
@@ -164,6 +170,7 @@ class Scheduler:
             not isinstance(event, LeaseStarted)
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
+            or bool(state.bookings)
         )
         if isinstance(event, _CHANGES_THE_HOST):
             self._pool = None
@@ -217,6 +224,9 @@ class Scheduler:
         """Applies decisions; returns whether a job ended that others wait for."""
         is_waited_for = False
         for decision in wishes:
+            if isinstance(decision, AboutBooking):
+                apply(self._state, decision)
+                continue
             dependents = self._state.dependents.get(decision.job, ())
             apply(self._state, decision)
             if isinstance(decision, Grant):
@@ -240,6 +250,8 @@ class Scheduler:
             times += [self._standings.next_change(), self._changes_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
+        if self._state.bookings:
+            times.append(next_time(self._state, self._settings))
         return min((at for at in times if at is not None), default=None)
 
     def unconfirmed(self) -> list[Grant | Stop | Preempt]:

@@ -53,6 +53,16 @@ class Settings:
         quota: Of each user who has no other.
         user_quotas: Of these users.
         group_quotas: Of these groups; a job counts against its owner's quota and its group's.
+        booking_max_s: The longest that a booking may be.
+        booking_shadow_s: A job of unknown length that gives way to nobody gets no GPU that a
+            booking needs from so long before it on. Longer leaves GPUs to jobs that say how long
+            they run; shorter has more jobs stopped when a booking begins.
+        booking_warn_s: Jobs that hold GPUs that a booking needs are warned so long before it, and
+            nobody is stopped for it within so much of the warning.
+        booking_stops: Whether such a job that gives way to nobody is stopped, or only warned.
+        booking_grace_s: It is stopped so much later than it could be.
+        booking_unused_s: A booking that no job of its owner used for so long is released, and its
+            owner warned after half of that; None for never.
     """
 
     bound_s: Seconds | None = 24 * _HOUR_S
@@ -61,6 +71,12 @@ class Settings:
     quantum_s: Seconds = 60.0
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
+    booking_max_s: Seconds = 7 * 24 * _HOUR_S
+    booking_shadow_s: Seconds = 4 * _HOUR_S
+    booking_warn_s: Seconds = 900.0
+    booking_stops: bool = True
+    booking_grace_s: Seconds = 0.0
+    booking_unused_s: Seconds | None = 1800.0
     idle_grace_s: Seconds | None = 600.0
     idle_back_s: Seconds = 300.0
     half_life_s: Seconds = 7 * 24 * _HOUR_S

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from workbench.core.calendar import Booked, BookingId
 from workbench.core.history import History
 from workbench.core.job import Deadline, Job, forecast_left_s, served_s
 from workbench.core.model import (
@@ -133,6 +134,9 @@ class State:
         high: What each owner holds and spent in the class `high`, for its budget.
         arrays: Derived. The number of live leases of each array that has any, by owner.
         history: What the finished jobs of this lab teach about those that run.
+        bookings: Those that are on or still to come, in the order in which they were made; none is
+            over. Each is as it is the time that is on or comes next.
+        next_booking: The number of the next booking; larger than every booking's.
         next_job: The number of the next job; larger than every job's.
         next_decision: The id of the next decision; larger than every decision's.
         next_lease: The number of the next lease; larger than every lease's.
@@ -150,6 +154,9 @@ class State:
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
             RUNNING job with a time limit: the one expires, the other is stopped.
         crossings: Derived, sorted. When each RUNNING job comes to its next level of service.
+        booked: Derived. The open booking of each GPU that only its owner's jobs may get now.
+        booking_ends_at: Derived. When the first of the bookings ends, this time; None if there is
+            none.
     """
 
     at: Seconds = 0.0
@@ -169,6 +176,8 @@ class State:
     high: dict[Uid, Tally] = field(default_factory=dict)
     arrays: dict[Uid, dict[str, int]] = field(default_factory=dict)
     history: History = field(default_factory=History)
+    bookings: dict[BookingId, Booked] = field(default_factory=dict)
+    next_booking: int = 0
     next_job: int = 0
     next_decision: int = 0
     next_lease: int = 0
@@ -182,11 +191,23 @@ class State:
     yielding: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     deadlines: list[Deadline] = field(default_factory=list)
     crossings: list[Deadline] = field(default_factory=list)
+    booked: dict[DeviceId, BookingId] = field(default_factory=dict)
+    booking_ends_at: Seconds | None = None
 
     @property
     def waiting_jobs(self) -> int:
         """How many jobs wait."""
         return len(self.jobs) - len(self.leases)
+
+    def leases_on(self, gpu: DeviceId) -> list[LeaseId]:
+        """Lists the leases that have a GPU or a share of it.
+
+        Args:
+            gpu: Its UUID.
+        """
+        if gpu in self.holders:
+            return [self.holders[gpu]]
+        return [sharer.lease for sharer in self.sharers.get(gpu, ())]
 
     def find(self, job: JobId) -> Job | None:
         """Looks a job up among the live and the lately ended ones.

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Lower,
+    Preempt,
+    Raise,
+    Stop,
+    Warn,
+    WarnOverstay,
+)
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -52,6 +62,7 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
     Lower: {RUNNING: RUNNING},
     Raise: {RUNNING: RUNNING},
     Preempt: {RUNNING: PREEMPTING},
+    WarnOverstay: {STARTING: STARTING, RUNNING: RUNNING},
     Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
     LeaseEnded: {
         STARTING: ENDED,

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Final, Literal, assert_never
+from typing import Final, Literal
 
-from workbench.core.decisions import Decision, End, Grant, Lower, Preempt, Raise, Stop, Warn
+from workbench.core.decisions import Decision, Grant, Lower, Preempt, Raise, Warn
 from workbench.core.errors import BugError
 from workbench.core.events import (
     AgentConnected,
@@ -289,10 +289,8 @@ class Run:
                 )
             elif isinstance(decision, Warn | Lower | Raise):
                 pass  # It is for people to read.
-            elif isinstance(decision, Stop | End):
-                raise BugError(f"nothing in a trace asks for {decision}")
             else:
-                assert_never(decision)
+                raise BugError(f"nothing in a trace asks for {decision}")
             todo.extend(self.decide())
 
     def _start(self, grant: Grant, at: Seconds) -> None:

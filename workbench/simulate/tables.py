@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from workbench.core.decisions import Decision, Preempt
+from workbench.core.decisions import AboutJob, Preempt
 from workbench.protocol.quantities import format_seconds
 from workbench.simulate.bars import user_of
 from workbench.simulate.experiment import Result
@@ -105,11 +105,13 @@ def notices(result: Result) -> Table:
     return Table(
         title=f"what {result.policy} decided beyond starting jobs",
         head=("at", "user", "job", "decision", "why", "ran again after"),
-        rows=tuple(_notice(records[one.job], one) for one in result.notices),
+        rows=tuple(
+            _notice(records[one.job], one) for one in result.notices if isinstance(one, AboutJob)
+        ),
     )
 
 
-def _notice(record: Record, decision: Decision) -> tuple[str, ...]:
+def _notice(record: Record, decision: AboutJob) -> tuple[str, ...]:
     back_s = None
     if isinstance(decision, Preempt):
         back_s = next(s.start_s for s in record.stints if s.start_s >= decision.at) - decision.at

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from workbench.core import fairness, quotas
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import End, Grant, Preempt, Stop
 from workbench.core.filing import put
+from workbench.core.folds.bookings import booked_by_others, note_use
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.leases import forget_yielding
 from workbench.core.folds.units import check_units, take
@@ -22,6 +23,8 @@ def grant(state: State, decision: Grant) -> None:
     state.leases[decision.lease] = job.id
     take(state, decision.lease, units)
     fairness.charge(state, job.owner, decision.at, fairness.weight(state, units))
+    if state.booked:
+        note_use(state, job.owner, units, decision.at)
     settled = decision.is_settled
     after = evolve(job, state=following, grant=decision, is_settled=settled, use=None)
     quotas.charge(state, after, decision.at, units, is_over=False)
@@ -34,6 +37,8 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
     if job.owner not in state.agents:
         refuse(decision, "the owner's agent is not connected")
     check_units(state, decision, job.request)
+    if state.booked and (others := booked_by_others(state, job.owner, decision.units.gpus)):
+        refuse(decision, f"{others[0]} is booked by somebody else")
 
 
 def stop(state: State, decision: Stop) -> None:
@@ -52,7 +57,10 @@ def preempt(state: State, decision: Preempt) -> None:
         refuse(decision, "the job does not hold this lease")
     if decision.step not in job.request.preemption:
         refuse(decision, f"the job gives way by {job.request.preemption}")
-    state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
+    if (decision.winner is None) == (decision.booking is None):
+        refuse(decision, "either a job or a booking gets the units")
+    if decision.winner is not None:
+        state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
     put(state, evolve(job, state=following, preempt=decision), before=job)
 
 
@@ -70,7 +78,7 @@ def end(state: State, decision: End) -> None:
     release_dependents(state, after, decision.at)
 
 
-def _live_job(state: State, decision: Decision) -> tuple[Job, JobState]:
+def _live_job(state: State, decision: Grant | Stop | Preempt | End) -> tuple[Job, JobState]:
     job = state.jobs.get(decision.job)
     if job is None:
         refuse(decision, "no such job is live")

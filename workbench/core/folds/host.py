@@ -19,6 +19,7 @@ from workbench.core.events import (
     HostSeen,
     Tick,
 )
+from workbench.core.folds.bookings import note_change
 from workbench.core.model import DeviceStatus
 from workbench.core.state import Device, Host, State
 from workbench.core.transitions import refuse
@@ -55,6 +56,8 @@ def device_seen(state: State, event: DeviceSeen) -> None:
         state.slices[event.parent] = (*state.slices.get(event.parent, ()), event.device)
     with fairness.weighed_again(state, event.device, event.at):
         state.devices[event.device] = device
+    if state.booked and known is not None and known.status is not DeviceStatus.AVAILABLE:
+        note_change(state, (event.device,), event.at)
 
 
 def device_lost(state: State, event: DeviceLost) -> None:
@@ -81,8 +84,10 @@ def dispatch_held(state: State, event: DispatchHeld) -> None:
     state.held = event.reason
 
 
-def dispatch_resumed(state: State, _event: DispatchResumed) -> None:
+def dispatch_resumed(state: State, event: DispatchResumed) -> None:
     state.held = None
+    if state.booked:
+        note_change(state, tuple(state.booked), event.at)
 
 
 def fair_share_set(state: State, event: FairShareSet) -> None:

@@ -17,6 +17,7 @@ from workbench.core.events import (
     UseRose,
 )
 from workbench.core.filing import cross, put
+from workbench.core.folds.bookings import note_use
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
@@ -102,6 +103,8 @@ def _end_lease(
     give_back(state, grant.lease, units)
     fairness.charge(state, job.owner, at, -fairness.weight(state, units))
     quotas.charge(state, job, at, units, is_over=True)
+    if state.booked:
+        note_use(state, job.owner, units, at)
     served = served_s(job, at)
     if job.preempt is not None:
         forget_yielding(state, job.preempt)
@@ -180,6 +183,8 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
 
 
 def forget_yielding(state: State, preempt: Preempt) -> None:
+    if preempt.winner is None:
+        return
     left = tuple(job for job in state.yielding[preempt.winner] if job != preempt.job)
     if left:
         state.yielding[preempt.winner] = left
