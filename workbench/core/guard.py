@@ -27,7 +27,7 @@ LOOK_AHEAD_S: Final = 28 * 24 * 3600.0
 """Bookings further away keep no job from starting, whatever its time limit."""
 _TOLD: Final = 8
 """A grant tells of one of the next so many starts."""
-_TRIES: Final = 64
+_TRIES: Final = 32
 """So many jobs of one shape are looked at behind one that only a booking keeps from starting."""
 
 
@@ -81,6 +81,8 @@ class Guard:
         self._ranked: list[Device] | None = None
         self._misfits: dict[tuple[Shape, _Key], None] = {}
         self._tries: dict[Shape, int] = {}
+        self._fits: dict[Shape, bool] = {}
+        self._shadowed: int | None = None
         self._pools: dict[_Key, Pool] = {}
         self._own_pools: dict[Uid, Pool] = {}
         self._kept: dict[tuple[Uid | None, int], dict[DeviceId, None]] = {}
@@ -158,7 +160,12 @@ class Guard:
             pool: What is free in this round.
         """
         self._tries[shape] = self._tries.get(shape, 0) + 1
-        return self._tries[shape] < _TRIES and pool.place(shape) is not None
+        if self._tries[shape] >= _TRIES:
+            return False
+        fits = self._fits.get(shape)
+        if fits is None:
+            fits = self._fits[shape] = pool.place(shape) is not None
+        return fits
 
     def note(self, job: Job, units: Units) -> None:
         """Notes that a job starts in this round.
@@ -173,6 +180,7 @@ class Guard:
     def forget(self) -> None:
         """Drops what was found of a pool that changes now."""
         self._pools.clear()
+        self._fits.clear()
         self._own_pools.clear()
         self._kept.clear()
 
@@ -240,8 +248,11 @@ class Guard:
         if job.request.preemption:
             return _Key(owner, 0)
         end = expected_end(self._state, job)
-        shadow_end = self._state.at + self._settings.booking_shadow_s
-        return _Key(owner, self._reach(shadow_end if end is None else end))
+        if end is not None:
+            return _Key(owner, self._reach(end))
+        if self._shadowed is None:
+            self._shadowed = self._reach(self._state.at + self._settings.booking_shadow_s)
+        return _Key(owner, self._shadowed)
 
     def _reach(self, until: Seconds) -> int:
         """Counts the starts before a time, in order; learns them as they are asked for."""
@@ -310,17 +321,20 @@ class Guard:
             holder, until = stays.get(gpu.id, (owner, at))
             return holder == owner or until <= at
 
-        preferred = first or {}
+        preferred, owners = first or {}, self._owners
+        serving = [
+            gpu
+            for gpu in self._ranked
+            if gpu.id not in stays or stays[gpu.id][0] in owners or stays[gpu.id][1] <= at
+        ]
         # Those that are not free now cost nobody anything; of the others jobs take the first ones.
-        ranked = sorted(
-            self._ranked, key=lambda gpu: (gpu.id not in preferred, pool.is_free(gpu.id))
-        )
+        ranked = sorted(serving, key=lambda gpu: (gpu.id not in preferred, pool.is_free(gpu.id)))
         demands = self._demands(at)
         given = seat(demands, ranked, is_left)
         return {gpu: demands[number].owner for gpu, number in given.items()}
 
     def _demands(self, at: Seconds) -> list[Demand]:
-        """Lists what the bookings need that are on at a time to come, the particular ones first."""
+        """Lists what the bookings need that are on at a time to come."""
         opened: dict[BookingId, dict[DeviceId, None]] = {}
         for gpu, booking_id in self._open.items():
             opened.setdefault(booking_id, {})[gpu] = None
