@@ -42,7 +42,7 @@ MEAN_TARGET = 0.9999
 LONGEST_TARGET = 1.1
 LONGEST_WEIGHT = 0.5
 RESTART_COST_S = 60.0
-TRIES = 150
+TRIES = 80
 MOST_JOBS = 2000
 """Of a trace to learn on; longer ones are cut into pieces, of which every second is taken."""
 MADE_JOBS = 400
