@@ -19,7 +19,7 @@ LABEXTENSION := $(shell find labextension \( -name node_modules -o -path labexte
 
 export PATH := $(VENV)/bin:$(PATH)
 
-.PHONY: help install lab test check format bench-cell bench-start bench-policy bench-learned bench-core dist lock clean
+.PHONY: help install lab test check format docs bench-cell bench-start bench-policy bench-learned bench-core dist lock clean
 
 help: ## name the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +31,7 @@ lab: install ## install, build and open JupyterLab (ARGS="--no-browser --port 99
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: install $(DONE)/compiler $(DONE)/chromium ## set up what the tests need and run them (ARGS="tests/core -x")
-	pytest $(ARGS)
+	pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: install ## run every linter and contract
 	ruff check .
@@ -45,6 +45,9 @@ check: install ## run every linter and contract
 format: install ## rewrite the Python code in the project's format
 	ruff check --fix .
 	ruff format .
+
+docs: install ## rewrite the generated parts of docs/
+	python -m tests.docs.pages
 
 bench-cell: install ## time a scheduled cell against hand-written Dask
 	python tests/benchmarks/bench_cell.py $(ARGS)

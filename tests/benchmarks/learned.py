@@ -14,8 +14,9 @@ from random import Random
 from typing import Self
 
 from workbench.core.history import LAST_SCORE, LEVELS, RESTART_S
+from workbench.core.job import Job, useful_s
 from workbench.core.model import Seconds
-from workbench.core.state import Job, State, useful_s
+from workbench.core.state import State
 from workbench.policies.gittins import Gittins
 
 STEP = 0.5

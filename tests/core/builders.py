@@ -21,6 +21,7 @@ from workbench.core.events import (
     Tick,
 )
 from workbench.core.invariants import check
+from workbench.core.job import Job
 from workbench.core.model import (
     DeviceId,
     JobId,
@@ -37,7 +38,7 @@ from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
 from workbench.core.standings import Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 from workbench.policies.fifo import Fifo
 
 GIB = 1 << 30
@@ -53,9 +54,8 @@ def seen(at: float, number: int, *, memory_gib: int | None = 80, **more: Any) ->
     return DeviceSeen(
         at=at,
         device=gpu(number),
-        model="A100",
         memory_bytes=None if memory_gib is None else memory_gib * GIB,
-        **{"simulated": False, **more},
+        **{"model": "A100", "simulated": False, **more},
     )
 
 

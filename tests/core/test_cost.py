@@ -7,11 +7,12 @@ import pytest
 
 from tests.core.builders import ALICE, GIB, Uid, seen, submitted
 from workbench.core.events import AgentConnected, HostSeen, LeaseEnded, LeaseStarted, Tick
+from workbench.core.job import Job
 from workbench.core.model import LeaseId, Outcome
 from workbench.core.placement import Pool
 from workbench.core.policy import Ordering
 from workbench.core.scheduler import Scheduler
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 OWNERS = [Uid(1001 + number) for number in range(3)]
 SHAPES = [{"gpus": 1}, {"gpus": 2}, {"gpus": 1, "cores": 2}]

@@ -3,17 +3,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.builders import Lab, gpu
+from tests.core.builders import ALICE, GIB, Lab, gpu, seen
 from workbench.core.errors import BrokenInvariant
 from workbench.core.invariants import check
-from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
-from workbench.core.state import Deadline, State
+from workbench.core.job import Deadline
+from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId, Units
+from workbench.core.state import State
 
 
 def busy_lab() -> Lab:
-    lab = Lab(gpus=2)
+    lab = Lab(gpus=3)
+    lab.send(seen(0, 7, mig="1g.10gb", parent=gpu(6)))
     lab.submit("a", gpus=1, time_limit_s=10)
     lab.submit("b", gpus=1)
+    lab.submit("s", gpus=1, share_bytes=20 * GIB)
     lab.submit("w", gpus=1)
     lab.submit("e")
     lab.start("a")
@@ -60,6 +63,33 @@ BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
         "asked for 2 GPUs",
     ),
     "a leased GPU is unknown": (lambda s: s.devices.pop(gpu(0)), "has unknown GPUs"),
+    "a sharer is forgotten": (lambda s: s.sharers.pop(gpu(2)), "sharers are {}"),
+    "a shared GPU is leased": (
+        change("s", grant=replace(busy_lab().job("s").grant, units=Units(gpus=(gpu(0),)))),
+        "is leased to L0 and L2",
+    ),
+    "a share is beside a lease": (
+        change(
+            "s",
+            grant=replace(busy_lab().job("s").grant, units=Units(gpus=(gpu(0),), share_bytes=1)),
+        ),
+        "is shared and leased to L0",
+    ),
+    "a slice is forgotten": (lambda s: s.slices.clear(), "slices are {}"),
+    "a gang is mixed": (
+        lambda s: (
+            s.devices.update({gpu(0): replace(s.devices[gpu(0)], mig="1g.10gb")})
+            or change("b", request=replace(busy_lab().job("b").request, gpus=2))(s)
+            or change(
+                "b", grant=replace(busy_lab().job("b").grant, units=Units(gpus=(gpu(0), gpu(1))))
+            )(s)
+        ),
+        "slices of several profiles",
+    ),
+    "a rate is wrong": (
+        lambda s: s.usage.update({ALICE: s.usage[ALICE]._replace(rate=9.0)}),
+        "holds 9.0 GPUs, not 2.25",
+    ),
     "a counter is behind": (lambda s: setattr(s, "next_job", 1), "number of 1 or more"),
     "decisions are counted twice": (lambda s: setattr(s, "next_decision", 1), "id of 1 or more"),
     "leases are counted twice": (lambda s: setattr(s, "next_lease", 1), "a lease has a number"),

@@ -2,8 +2,8 @@ import pytest
 
 from tests.core.builders import ALICE, GIB, Lab, gpu, seen
 from workbench.core.events import HostSeen
-from workbench.core.model import Request, Units
-from workbench.core.placement import Pool, Shape
+from workbench.core.model import Request, Shape, Units
+from workbench.core.placement import Pool, shape_of
 
 
 def test_the_smallest_gpu_that_is_large_enough_is_chosen_in_a_stable_order() -> None:
@@ -24,7 +24,7 @@ def test_a_gpu_of_unknown_memory_serves_only_those_who_ask_for_none() -> None:
 
 
 def test_gpu_memory_means_nothing_without_a_gpu() -> None:
-    assert Shape.of(Request(gpu_memory_bytes=GIB)) == Shape.of(Request())
+    assert shape_of(Request(gpu_memory_bytes=GIB)) == shape_of(Request())
 
 
 def test_a_simulated_gpu_is_never_chosen_on_a_host_with_a_real_one() -> None:

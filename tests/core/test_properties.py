@@ -23,16 +23,8 @@ from workbench.core.events import (
     LeaseStarted,
     Tick,
 )
-from workbench.core.model import (
-    JobId,
-    LeaseId,
-    Outcome,
-    Preemption,
-    PriorityClass,
-    Request,
-    Units,
-)
-from workbench.core.placement import Shape
+from workbench.core.model import JobId, LeaseId, Outcome, Preemption, PriorityClass, Request, Units
+from workbench.core.placement import shape_of
 from workbench.core.policy import Bypass
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
@@ -71,6 +63,8 @@ picks = st.integers(0, 1000)
 class AnyLab(RuleBasedStateMachine):
     """Anything happens; the model judges each decision."""
 
+    devices = GPUS
+
     @initialize(
         agents=st.sampled_from([(ALICE, BOB), (ALICE,), ()]),
         policy=st.sampled_from(sorted(POLICIES)),
@@ -89,11 +83,7 @@ class AnyLab(RuleBasedStateMachine):
     ) -> None:
         self.policy, self.rules = POLICIES[policy](), rules
         self.lab = Lab(
-            cores=CORES,
-            memory_gib=MEMORY_GIB,
-            agents=agents,
-            policy=self.policy,
-            settings=rules,
+            cores=CORES, memory_gib=MEMORY_GIB, agents=agents, policy=self.policy, settings=rules
         )
         self.preempted: dict[str, str] = {}
         self.agents = dict.fromkeys(agents)
@@ -105,7 +95,7 @@ class AnyLab(RuleBasedStateMachine):
         self.cancelled: dict[str, None] = {}
         self.usable: dict[Any, bool] = {}
         self.is_held = False
-        for number in range(GPUS):
+        for number in range(self.devices):
             self.see(number)
         for owner, request in first:
             self.submit(owner, request)
@@ -124,10 +114,13 @@ class AnyLab(RuleBasedStateMachine):
             decisions = self.lab.submit(job, owner, **request)
         except NeverFits:
             del self.waiting[job]
-            large = 2 if request["gpu_memory_bytes"] == 60 * GIB else GPUS
-            assert request["gpus"] > large
+            assert not self.could_ever_fit(self.requests[job][1])
         else:
+            assert self.could_ever_fit(self.requests[job][1])
             self.judge(decisions)
+
+    def could_ever_fit(self, request: Request) -> bool:
+        return request.gpus <= (2 if request.gpu_memory_bytes == 60 * GIB else GPUS)
 
     @precondition(lambda self: self.requests)
     @rule(pick=picks)
@@ -223,7 +216,7 @@ class AnyLab(RuleBasedStateMachine):
         for event in (
             LeaseStarted(at=at, lease=never),
             LeaseEnded(at=at, lease=never, outcome=Outcome.DONE, detail=""),
-            DeviceBusyOutside(at=at, device=gpu(GPUS + pick), reason="uid 1009"),
+            DeviceBusyOutside(at=at, device=gpu(self.devices + pick), reason="uid 1009"),
             Tick(at=self.lab.state.at - 1),
         ):
             with pytest.raises(IllegalEvent):
@@ -266,48 +259,51 @@ class AnyLab(RuleBasedStateMachine):
         _, request = self.requests[winner]
         victims = [job for job, other in self.preempted.items() if other == winner]
         assert self.fits(request, victims)
+        if any(other != winner for other in self.preempted.values()):
+            return  # What is free may be set apart for the other.
         for spared in victims:
             assert not self.fits(request, [job for job in victims if job != spared])
 
     def fits(self, request: Request, leaving: list[str]) -> bool:
         kept = [units for job, units in self.leased.items() if job not in leaving]
-        taken = {device for units in kept for device in units.gpus}
-        large = {gpu(0), gpu(1)} if (request.gpu_memory_bytes or 0) > 40 * GIB else None
-        free = [
-            device
-            for device, usable in self.usable.items()
-            if usable and device not in taken and (large is None or device in large)
-        ]
         return (
-            len(free) * (not self.is_held) >= request.gpus
+            (request.gpus == 0 or (not self.is_held and self.gpus_fit(request, kept)))
             and CORES - sum(units.cores for units in kept) >= request.cores
             and MEMORY_GIB * GIB - sum(units.memory_bytes for units in kept)
             >= (request.memory_bytes or 0)
         )
+
+    def gpus_fit(self, request: Request, kept: list[Units]) -> bool:
+        taken = {device for units in kept for device in units.gpus}
+        large = (gpu(0), gpu(1)) if (request.gpu_memory_bytes or 0) > 40 * GIB else self.usable
+        free = [gpu for gpu, usable in self.usable.items() if usable and gpu not in taken]
+        return sum(gpu in large for gpu in free) >= request.gpus
 
     def judge_grant(self, grant: Grant) -> None:
         owner, request = self.requests[grant.job]
         del self.waiting[grant.job]
         assert owner in self.agents
         assert len(set(grant.units.gpus)) == request.gpus
-        for device in grant.units.gpus:
-            assert self.usable[device]
-            assert not self.is_held
-            assert all(device not in units.gpus for units in self.leased.values())
-            large = gpu(0), gpu(1)
-            assert (request.gpu_memory_bytes or 0) <= 40 * GIB or device in large
+        assert not (self.is_held and request.gpus)
+        self.judge_units(request, grant.units)
         self.leased[grant.job] = grant.units
         if (self.rules.bound_s, self.rules.ageing_s) != (None, None) or self.preempted:
             return
         for job in self.waiting:
             other_owner, other = self.requests[job]
-            if other_owner not in self.agents or Shape.of(other) != Shape.of(request):
+            if other_owner not in self.agents or shape_of(other) != shape_of(request):
                 continue
             if self.policy.bypass is not Bypass.GREEDY:
                 continue
             assert RANK[other.priority] >= RANK[request.priority], f"{job} is of a higher class"
             if other.priority is request.priority and self.policy.name == "fifo":
                 assert int(job[1:]) > int(grant.job[1:]), f"{job} came first"
+
+    def judge_units(self, request: Request, granted: Units) -> None:
+        for device in granted.gpus:
+            assert self.usable[device]
+            assert all(device not in units.gpus for units in self.leased.values())
+            assert (request.gpu_memory_bytes or 0) <= 40 * GIB or device in (gpu(0), gpu(1))
 
     def judge_end(self, decision: Stop | End) -> None:
         _, request = self.requests[decision.job]

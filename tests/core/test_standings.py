@@ -1,8 +1,9 @@
 from tests.core.builders import ALICE, BOB, NORMAL, Lab, jobs_of
+from workbench.core.job import Job
 from workbench.core.policy import Ordering
 from workbench.core.settings import Settings
 from workbench.core.standings import in_order
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 
 class LargestFirst(Ordering):

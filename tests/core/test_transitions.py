@@ -11,9 +11,11 @@ from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
     Event,
+    HoldRequested,
     HostRebooted,
     LeaseEnded,
     LeaseStarted,
+    ReleaseRequested,
 )
 from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, Units
 from workbench.core.transitions import TRANSITIONS, next_state
@@ -67,6 +69,8 @@ def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Event | Decis
                 winner=JobId("other"),
                 reason="",
             ),
+            HoldRequested(at=at, job=JobId("job")),
+            ReleaseRequested(at=at, job=JobId("job")),
             LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail=""),
             End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
             HostRebooted(at=at),

@@ -11,7 +11,12 @@ from workbench.core.events import (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
+    FairShareSet,
+    HoldRequested,
     JobSubmitted,
+    ReleaseRequested,
 )
 from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
 from workbench.journal.codec import FORMAT
@@ -66,6 +71,12 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.start("e" * 32)
         lab.tick(200)
         lab.submit("f" * 32, cores=8, priority=HIGH)
+    if format_ > 2:
+        lab.send(HoldRequested(at=200, job=JobId("f" * 32)))
+        lab.send(ReleaseRequested(at=201, job=JobId("f" * 32)))
+        lab.send(DrainStarted(at=201, node="", reason="a new driver"))
+        lab.send(DrainEnded(at=202, node=""))
+        lab.send(FairShareSet(at=202, half_life_s=3600.0, core_weight=0.25))
     return lab, covered
 
 

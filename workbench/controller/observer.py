@@ -129,7 +129,8 @@ def _changes_of(state: State, device: DeviceSample) -> Iterator[Fact]:
             yield from _loss(device, known)
         return
     # What runs on a leased GPU is the lease's business.
-    use = None if identity in state.holders else outside_use(device)
+    is_leased = identity in state.holders or identity in state.sharers
+    use = None if is_leased else outside_use(device)
     memory = device.memory_total_bytes.value
     seen = partial(
         DeviceSeen,

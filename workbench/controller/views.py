@@ -12,9 +12,10 @@ import msgspec
 from workbench.controller.clock import LabClock
 from workbench.core.decide import ITS_TURN
 from workbench.core.explain import Explanation, explain, explain_waiting
+from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Request, Uid
 from workbench.core.standings import Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 from workbench.protocol.messages import ControllerView, Estimate, JobView, RequestSpec, Status
 from workbench.protocol.telemetry import Sample
 from workbench.protocol.text import visible

@@ -7,18 +7,23 @@ policy's order. A job that does not fit may take the units of running ones that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify
+from itertools import chain
 from typing import NamedTuple
 
 from workbench.core import fairness, preemption
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
-from workbench.core.model import JobId, JobState, Outcome, Seconds, Uid, Units
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Outcome, PriorityClass, Seconds, Shape, Uid, Units
+from workbench.core.placement import Pool
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
+from workbench.core.queues import Line, Queue, queue, replace_first
+from workbench.core.quotas import Account, Limits
 from workbench.core.reservations import Lane, Reservation, reserve
-from workbench.core.standings import CLASSES, OVERDUE, Standings, Turn
-from workbench.core.state import Job, State, expected_end, lease_id
+from workbench.core.spelling import count
+from workbench.core.standings import CLASSES, OVERDUE, Shapes, Standings
+from workbench.core.state import State, expected_end, lease_id
 
 ITS_TURN = "it is its turn"
 """Ends the reason of a grant that there is nothing to say of."""
@@ -33,8 +38,9 @@ def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decisio
         pool: What is free in it; it is not changed.
 
     Returns:
-        Decisions to commit in this order; after that, nothing is left to decide. And when a waiting
-        job will have been patient enough, if nothing else happens; None if none waits for that.
+        Decisions to commit in this order; after that, nothing is left to decide, unless a job ended
+        that others wait for. And when time alone lets a job start, because it will have been
+        patient enough or a limit is lifted; None if none waits for that.
     """
     leaving = _leaving(state)
     decisions: list[Decision] = []
@@ -52,7 +58,7 @@ def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decisio
         else:
             decisions.append(_preempt(state, wish, number))
         number += 1
-    return decisions, round_.victims.patient_at
+    return decisions, round_.changes_at()
 
 
 class _Start(NamedTuple):
@@ -62,6 +68,7 @@ class _Start(NamedTuple):
     units: Units
     reason: str
     is_settled: bool
+    counts_as: PriorityClass | None
 
 
 class _GiveWay(NamedTuple):
@@ -80,6 +87,7 @@ def _grant(state: State, start: _Start, number: int, lease: int) -> Grant:
         units=start.units,
         reason=start.reason,
         is_settled=start.is_settled,
+        counts_as=start.counts_as,
     )
 
 
@@ -119,38 +127,6 @@ def _leave(state: State, job: Job, number: int, outcome: Outcome, reason: str) -
     return Stop(id=number, at=state.at, lease=lease, job=job.id, outcome=outcome, reason=reason)
 
 
-class _Queue(NamedTuple):
-    """The jobs of one shape and tier; the head of the best owner stands for all of them.
-
-    Attributes:
-        share: Of that owner.
-        score: The policy's, of all of them.
-        turn: Of the head.
-        position: Of the head in `turns`.
-        turns: That owner's.
-        shape: What all of them ask for.
-        others: What the other owners have, as a heap of share, turn, position and turns.
-    """
-
-    share: int
-    score: float
-    turn: Turn
-    position: int
-    turns: list[Turn]
-    shape: Shape
-    others: list[tuple[int, Turn, int, list[Turn]]]
-
-    def after(self) -> _Queue | None:
-        """Returns the queue without its head; None where that was all."""
-        others, position = self.others, self.position + 1
-        if position < len(self.turns):
-            heappush(others, (self.share, self.turns[position], position, self.turns))
-        if not others:
-            return None
-        share, turn, position, turns = heappop(others)
-        return self._replace(share=share, turn=turn, position=position, turns=turns)
-
-
 class _Round:
     """One pass over the queue, on a scratch pool."""
 
@@ -171,15 +147,20 @@ class _Round:
         self._reserved: list[Reservation] = []
         self._is_passing = False
         self._shares: dict[Uid, int] = {}
+        self._limits = Limits(state, standings.settings)
         self.victims = Victims(state, standings, self._share, spared=dict.fromkeys(leaving))
+
+    def changes_at(self) -> Seconds | None:
+        """Says when time alone lets a job start; to be asked after `wishes`."""
+        times = (self.victims.patient_at, self._limits.changes_at)
+        return min((at for at in times if at is not None), default=None)
 
     def wishes(self) -> Iterator[_Start | _GiveWay]:
         """Walks the queue in order; looks at one job of each place that does not fit."""
         if self._standings.overdue:
             yield from self._overdue()
-        for level, shapes in enumerate(self._standings.waiting):
-            if shapes:
-                yield from self._of_class(level)
+        for level in range(len(CLASSES)):
+            yield from self._of_class(level)
 
     def _overdue(self) -> Iterator[_Start | _GiveWay]:
         """Starts those who waited too long, on a part of the lab, so that the rest goes on.
@@ -190,30 +171,35 @@ class _Round:
         state, standings = self._state, self._standings
         lane = Lane(state, standings.settings.overdue_part)
         heads = [
-            _Queue(0, 0.0, turns[0], 0, turns, shape, [])
-            for shape, turns in standings.overdue.items()
+            queue(0.0, shapes, [(0, turns[0], 0, turns, one) for one, turns in accounts.items()])
+            for shapes, accounts in standings.overdue.items()
         ]
         heapify(heads)
         while heads:
             head = heads[0]
-            job, shape = state.jobs[head.turn.job], head.shape
+            job = state.jobs[head.turn.job]
             if job.id in self._leaving or job.owner not in state.agents:
-                self._advance(heads)
+                replace_first(heads, head.after())
                 continue
+            allowed = self._limits.allowed(head.account, head.shapes)
+            if not allowed:
+                replace_first(heads, head.without_account())
+                continue
+            shape = allowed[0]
             is_lane = lane.is_for(shape)
             if is_lane and not lane.has_room(shape):
                 return
-            if is_lane or (not job.request.preemption and self._place(shape) is not None):
-                contender = Contender(job=job, level=OVERDUE, share=0, score=0.0, shape=shape)
-                wishes = self._start(contender, is_settled=True)
+            if is_lane or (not job.request.preemption and self._place(allowed) is not None):
+                contender = Contender(job, OVERDUE, 0, 0.0, allowed)
+                wishes = self._start(contender, head.account)
                 if wishes:
                     lane.take(shape)
                     yield from wishes
-                    self._advance(heads)
+                    replace_first(heads, head.after())
                     continue
             if not self._reserved and not self.victims.would_do(shape, self._pool):
                 self._reserve(job, shape)
-            heappop(heads)
+            replace_first(heads, None if allowed is head.shapes else head.without_account())
 
     def _of_class(self, level: int) -> Iterator[_Start | _GiveWay]:
         bypass = self._standings.policy.bypass
@@ -222,106 +208,108 @@ class _Round:
             head = heads[0]
             job = self._state.jobs[head.turn.job]
             if job.id in self._leaving or job.id in self._granted:
-                self._advance(heads)
+                replace_first(heads, head.after())
                 continue
-            contender = Contender(job, level, head.share, head.score, head.shape)
-            wishes = self._start(contender, is_settled=False)
+            allowed = self._limits.allowed(head.account, head.shapes)
+            if not allowed or not self._is_of(level, head.account, is_own=True):
+                replace_first(heads, head.without_account())
+                continue
+            contender = Contender(job, level, head.share, head.score, allowed)
+            wishes = self._start(contender, head.account)
             yield from wishes
             if wishes:
-                self._advance(heads)
+                replace_first(heads, head.after())
                 continue
             if bypass is Bypass.STRICT:
                 return
             self._is_passing = True
             if job.id in self._state.yielding or (bypass is Bypass.BACKFILL and not self._reserved):
-                self._reserve(job, head.shape)
-            if self._is_put_off(job, head.shape):
-                self._advance(heads)  # One that is expected to end sooner may not be.
+                self._reserve(job, allowed[0])
+            if self._is_put_off(job, allowed):
+                replace_first(heads, head.after())  # One that is expected to end sooner may not be.
             else:
-                heappop(heads)
+                replace_first(heads, None if allowed is head.shapes else head.without_account())
 
-    def _heads(self, level: int) -> list[_Queue]:
+    def _heads(self, level: int) -> list[Queue]:
         """Lists the first job of each place that may get units at all."""
-        standings, agents = self._standings, self._state.agents
+        agents, score = self._state.agents, self._standings.policy.score
         is_all = (
-            standings.policy.bypass is not Bypass.GREEDY
+            self._standings.policy.bypass is not Bypass.GREEDY
             or bool(self._state.yielding)
-            or bool(standings.running)
+            or bool(self._standings.running)
         )
-        score = standings.policy.score
         heads = []
-        for shape, queues in standings.waiting[level].items():
-            if not is_all and not self._pool.may_fit(shape):
+        filed = self._standings.waiting
+        places = chain(filed[1].items(), filed[0].items()) if level == 1 else filed[level].items()
+        for shapes, queues in places:
+            if not is_all and not any(self._pool.may_fit(shape) for shape in shapes):
                 self._is_passing = True
                 continue
-            tiers: dict[int, list[tuple[int, Turn, int, list[Turn]]]] = {}
-            for (tier, owner), turns in queues.items():
-                if owner in agents:
-                    first = (self._share(owner), turns[0], 0, turns)
-                    tiers.setdefault(tier, []).append(first)
-            for tier, owners in tiers.items():
-                heapify(owners)
-                share, turn, position, turns = heappop(owners)
-                rank = score(self._state, tier, shape.gpus)
-                heads.append(_Queue(share, rank, turn, position, turns, shape, owners))
+            is_own = queues is filed[level].get(shapes)
+            tiers: dict[int, list[Line]] = {}
+            for (tier, account), turns in queues.items():
+                if account.owner not in agents or not self._is_of(level, account, is_own=is_own):
+                    continue
+                line = (self._share(account.owner), turns[0], 0, turns, account)
+                tiers.setdefault(tier, []).append(line)
+            for tier, lines in tiers.items():
+                heads.append(queue(score(self._state, tier, shapes[0].gpus), shapes, lines))
         heapify(heads)
         return heads
 
-    @staticmethod
-    def _advance(heads: list[_Queue]) -> None:
-        following = heads[0].after()
-        if following is None:
-            heappop(heads)
-        else:
-            heapreplace(heads, following)
+    def _is_of(self, level: int, account: Account, *, is_own: bool) -> bool:
+        """Whether jobs are of a class now: those beyond the budget of `high` are of the next."""
+        if not account.is_high:
+            return is_own
+        return (level == 0) == self._limits.may_be_high(account.owner)
 
-    def _start(self, contender: Contender, *, is_settled: bool) -> list[_Start | _GiveWay]:
+    def _start(self, contender: Contender, account: Account) -> list[_Start | _GiveWay]:
         """Finds units for a job: free ones, or those of jobs that give way to it."""
-        job, shape = contender.job, contender.shape
-        units = self._place(shape)
+        job = contender.job
+        is_high = account.is_high and self._limits.may_be_high(account.owner)
+        units = self._place(contender.shapes)
         if units is not None:
             if self._reserved and not self._puts_nobody_off(job, units):
                 return []
             self._own().take(units)
             self._granted[job.id] = units
-            return [_Start(job, units, self._reason(contender), is_settled)]
+            self._limits.take(account, units, is_high=is_high)
+            counts_as = CLASSES[1] if account.is_high and not is_high else None
+            is_settled = contender.level == OVERDUE
+            return [_Start(job, units, self._reason(contender, units), is_settled, counts_as)]
         if self._reserved or job.id in self._state.yielding:
             return []
         victims = self.victims.of(contender, self._pool)
         if not victims:
             return []
-        self._granted[job.id] = self._set_apart(shape, victims)
+        units = self._granted[job.id] = self._set_apart(contender.shapes[0], victims)
+        self._limits.take(account, units, is_high=is_high)
         return [_GiveWay(victim, job) for victim in victims]
 
-    def _is_put_off(self, job: Job, shape: Shape) -> bool:
+    def _is_put_off(self, job: Job, shapes: Shapes) -> bool:
         """Whether only a reservation keeps a job of known length from starting."""
         if not self._reserved or expected_end(self._state, job) is None:
             return False
-        return self._place(shape) is not None
+        return self._place(shapes) is not None
 
-    def _place(self, shape: Shape) -> Units | None:
+    def _place(self, shapes: Shapes) -> Units | None:
         """Places a job; in a round units only get fewer, so what did not fit will not."""
-        units = None if shape in self._misfits else self._pool.place(shape)
-        if units is None:
+        for shape in shapes:
+            units = None if shape in self._misfits else self._pool.place(shape)
+            if units is not None:
+                return units
             self._misfits[shape] = None
-        return units
+        return None
 
     def _set_apart(self, shape: Shape, victims: list[Job]) -> Units:
         """Takes what is free now of a winner's units: the rest is not free yet."""
-        given = [victim.grant.units for victim in victims if victim.grant]
+        coming = [victim.grant.units for victim in victims if victim.grant]
         then = self._pool.copy()
-        for one in given:
+        for one in coming:
             then.give_back(one)
         units = then.place(shape)
         assert units is not None
-        coming = {gpu for one in given for gpu in one.gpus}
-        self._own().take(
-            Units(
-                gpus=tuple(gpu for gpu in units.gpus if gpu not in coming),
-                cores=max(units.cores - sum(one.cores for one in given), 0),
-                memory_bytes=max(units.memory_bytes - sum(one.memory_bytes for one in given), 0),
-            )
-        )
+        self._own().set_apart(units, coming)
         return units
 
     def _reserve(self, job: Job, shape: Shape) -> None:
@@ -329,12 +317,18 @@ class _Round:
         if found is not None:
             self._reserved.append(found)
 
-    def _reason(self, contender: Contender) -> str:
+    def _reason(self, contender: Contender, units: Units) -> str:
         if contender.level == OVERDUE:
             return "it waited longer than the lab's bound"
         passing = "it fits, and the jobs ahead of it do not yet"
         turn = passing if self._is_passing else ITS_TURN
-        return f"class {CLASSES[contender.level]}: {turn}"
+        said = f"class {CLASSES[contender.level]}: {turn}"
+        if contender.level == 1 and contender.job.request.priority is PriorityClass.HIGH:
+            said += "; its owner's budget of class high is used"
+        gpus = contender.job.request.gpus
+        if gpus and not units.gpus:
+            said += f"; {count(units.cores, 'core')} in place of {count(gpus, 'GPU')}"
+        return said
 
     def _puts_nobody_off(self, job: Job, units: Units) -> bool:
         end = expected_end(self._state, job)

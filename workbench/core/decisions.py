@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.core.model import JobId, LeaseId, Outcome, Preemption, Seconds, Units
+from workbench.core.model import JobId, LeaseId, Outcome, Preemption, PriorityClass, Seconds, Units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +13,7 @@ class Grant:
 
     Attributes:
         is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
+        counts_as: The class that it runs in; None for the one that it asked for.
     """
 
     id: int
@@ -22,6 +23,7 @@ class Grant:
     units: Units
     reason: str
     is_settled: bool = False
+    counts_as: PriorityClass | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

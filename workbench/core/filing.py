@@ -5,16 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from workbench.core.history import EDGES_S, size_class
+from workbench.core.job import Deadline, Job, crossing_of, deadline_of, evolve
 from workbench.core.model import JobState
-from workbench.core.state import (
-    ENDED_JOBS_KEPT,
-    Deadline,
-    Job,
-    State,
-    crossing_of,
-    deadline_of,
-    evolve,
-)
+from workbench.core.state import ENDED_JOBS_KEPT, State
 
 
 def put(state: State, job: Job, *, before: Job | None) -> None:

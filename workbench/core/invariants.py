@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isclose
 
+from workbench.core import fairness
 from workbench.core.errors import BrokenInvariant
-from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
-from workbench.core.state import ENDED_JOBS_KEPT, Job, State, deadline_of
+from workbench.core.job import Job, deadline_of
+from workbench.core.model import (
+    DeviceId,
+    DeviceStatus,
+    JobId,
+    JobState,
+    LeaseId,
+    PriorityClass,
+    Uid,
+)
+from workbench.core.placement import shapes_of
+from workbench.core.quotas import counts_as
+from workbench.core.state import ENDED_JOBS_KEPT, Sharer, State, Tally
 
+_NEARLY = 1e-6
 _LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
 
 
@@ -20,12 +34,21 @@ def check(state: State) -> None:
     Raises:
         BrokenInvariant: It contradicts itself; all contradictions are named.
     """
-    broken = [*_jobs(state), *_ended(state), *_leases(state), *_counters(state)]
+    broken = [*_jobs(state), *_putting_off(state), *_ended(state)]
+    broken += [*_leases(state), *_tallies(state), *_counters(state)]
     broken.extend(
         f"{device.id} is available and yet {device.reason}"
         for device in state.devices.values()
         if device.status is DeviceStatus.AVAILABLE and device.reason
     )
+    slices: dict[DeviceId, tuple[DeviceId, ...]] = {}
+    for device in state.devices.values():
+        if device.parent is not None:
+            slices[device.parent] = (*slices.get(device.parent, ()), device.id)
+    if state.slices != slices:
+        broken.append(f"slices are {state.slices}, not {slices}")
+    if not broken:
+        broken.extend(_rates(state))
     if state.cancelling:
         broken.append(f"cancels were not decided on: {list(state.cancelling)}")
     if broken:
@@ -54,6 +77,50 @@ def _jobs(state: State) -> Iterator[str]:
         yield f"deadlines are {state.deadlines}, not {due}"
 
 
+def _putting_off(state: State) -> Iterator[str]:
+    dependents: dict[JobId, tuple[JobId, ...]] = {}
+    for job in state.jobs.values():
+        for one in job.waits_for:
+            dependents[one] = (*dependents.get(one, ()), job.id)
+        if (job.put_off_at is not None) != (job.is_held or bool(job.waits_for)):
+            yield f"job {job.id} is put off since {job.put_off_at}"
+        if job.put_off_at is not None and job.grant is not None:
+            yield f"job {job.id} has a lease and is put off"
+    if state.dependents != dependents:
+        yield f"jobs wait for others as {state.dependents}, not {dependents}"
+
+
+def _tallies(state: State) -> Iterator[str]:
+    """Checks what users and groups hold."""
+    arrays: dict[Uid, dict[str, int]] = {}
+    held: dict[tuple[str, Uid | str], list[int]] = {}
+    for job in state.jobs.values():
+        if job.grant is None:
+            continue
+        accounts: list[tuple[str, Uid | str]] = [("user", job.owner)]
+        if job.group:
+            accounts.append(("group", job.group))
+        if job.request.priority is counts_as(job) is PriorityClass.HIGH:
+            accounts.append(("high", job.owner))
+        for account in accounts:
+            sums = held.setdefault(account, [0, 0])
+            sums[0] += 1
+            sums[1] += len(job.grant.units.gpus)
+        if job.request.array is not None:
+            counts = arrays.setdefault(job.owner, {})
+            counts[job.request.array.id] = counts.get(job.request.array.id, 0) + 1
+    known: list[tuple[str, Uid | str, Tally]] = [
+        *(("user", owner, tally) for owner, tally in state.users.items()),
+        *(("group", group, tally) for group, tally in state.groups.items()),
+        *(("high", owner, tally) for owner, tally in state.high.items()),
+    ]
+    now = {(kind, key): [one.leases, one.gpus] for kind, key, one in known if one.leases}
+    if now != held:
+        yield f"tallies are {now}, not {held}"
+    if state.arrays != arrays:
+        yield f"arrays hold {state.arrays}, not {arrays}"
+
+
 def _ended(state: State) -> Iterator[str]:
     if len(state.ended) > ENDED_JOBS_KEPT:
         yield f"{len(state.ended)} ended jobs are kept"
@@ -68,15 +135,7 @@ def _leases(state: State) -> Iterator[str]:
     live = [(job.grant, job) for job in state.jobs.values() if job.grant is not None]
     if dict(state.leases) != {grant.lease: job.id for grant, job in live}:
         yield f"leases are {state.leases}"
-    holders: dict[DeviceId, LeaseId] = {}
-    for grant, job in live:
-        yield from _gang(state, job)
-        for gpu in grant.units.gpus:
-            if gpu in holders:
-                yield f"{gpu} is leased to {holders[gpu]} and {grant.lease}"
-            holders[gpu] = grant.lease
-    if state.holders != holders:
-        yield f"holders are {state.holders}, not {holders}"
+    yield from _units(state, [job for _, job in live])
     yielding: dict[JobId, tuple[JobId, ...]] = {}
     preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
     for preempt in sorted(preempts, key=lambda decision: decision.id):
@@ -89,15 +148,52 @@ def _leases(state: State) -> Iterator[str]:
         yield f"leased memory is {state.leased_memory_bytes}"
 
 
+def _units(state: State, live: list[Job]) -> Iterator[str]:
+    holders: dict[DeviceId, LeaseId] = {}
+    sharers: dict[DeviceId, dict[Sharer, None]] = {}
+    for job in live:
+        yield from _gang(state, job)
+        assert job.grant is not None
+        units, lease = job.grant.units, job.grant.lease
+        for gpu in units.gpus:
+            if units.share_bytes:
+                sharers.setdefault(gpu, {})[Sharer(lease, units.share_bytes)] = None
+                continue
+            if gpu in holders:
+                yield f"{gpu} is leased to {holders[gpu]} and {lease}"
+            holders[gpu] = lease
+    if state.holders != holders:
+        yield f"holders are {state.holders}, not {holders}"
+    if {gpu: dict.fromkeys(leases) for gpu, leases in state.sharers.items()} != sharers:
+        yield f"sharers are {state.sharers}, not {sharers}"
+    yield from (
+        f"{gpu} is shared and leased to {holders[gpu]}" for gpu in sharers if gpu in holders
+    )
+
+
 def _gang(state: State, job: Job) -> Iterator[str]:
     gpus = job.grant.units.gpus if job.grant else ()
-    if len(gpus) != job.request.gpus:
+    if len(gpus) not in {shape.gpus for shape in shapes_of(job.request)}:
         yield f"job {job.id} asked for {job.request.gpus} GPUs and has {gpus}"
     unknown = [gpu for gpu in gpus if gpu not in state.devices]
     if unknown:
         yield f"job {job.id} has unknown GPUs: {unknown}"
-    elif len({state.devices[gpu].simulated for gpu in gpus}) > 1:
+        return
+    if len({state.devices[gpu].simulated for gpu in gpus}) > 1:
         yield f"job {job.id} has simulated and real GPUs: {gpus}"
+    if len({state.devices[gpu].mig for gpu in gpus}) > 1:
+        yield f"job {job.id} has slices of several profiles, or slices and GPUs: {gpus}"
+
+
+def _rates(state: State) -> Iterator[str]:
+    rates: dict[Uid, float] = {}
+    for job in state.jobs.values():
+        if job.grant is not None:
+            weight = fairness.weight(state, job.grant.units)
+            rates[job.owner] = rates.get(job.owner, 0.0) + weight
+    for owner, usage in state.usage.items():
+        if not isclose(usage.rate, rates.get(owner, 0.0), abs_tol=_NEARLY):
+            yield f"owner {owner} holds {usage.rate} GPUs, not {rates.get(owner, 0.0)}"
 
 
 def _counters(state: State) -> Iterator[str]:

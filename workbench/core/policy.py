@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+from workbench.core.job import Job
 from workbench.core.model import Seconds
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 
 class Bypass(StrEnum):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from workbench.core.model import JobId, Seconds, Uid
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, Seconds, Shape, Uid
+from workbench.core.placement import Pool
 from workbench.core.spelling import short_job
 from workbench.core.standings import OVERDUE, Runner, Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 _SLACK_S: Final = 1e-6
 _STEP_S: Final = 1.0
@@ -24,14 +25,14 @@ class Contender(NamedTuple):
         level: Its class as an index, or `OVERDUE`.
         share: Its owner's rank by use.
         score: The policy's, now.
-        shape: What it asks for.
+        shapes: What would do for it, the preferred first.
     """
 
     job: Job
     level: int
     share: int
     score: float
-    shape: Shape
+    shapes: tuple[Shape, ...]
 
 
 class Victims:
@@ -74,8 +75,10 @@ class Victims:
             return []
         if self._runners is None:
             self._runners = self._standings.runners(self._state)
-        shape = contender.shape
-        gpus, cores, memory = pool.free_gpus, pool.cores, pool.memory_bytes
+        shape = contender.shapes[0]  # Nobody gives way for what is not even preferred.
+        # A GPU that is shared may have room for one share more although none is free.
+        gpus = shape.gpus if shape.share_bytes else pool.free_gpus
+        cores, memory = pool.cores, pool.memory_bytes
         chosen: list[Job] = []
         for running in self._candidates(contender, self._runners):
             assert running.grant is not None

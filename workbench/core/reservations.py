@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from workbench.core.model import JobId, JobState, Seconds, Units
-from workbench.core.placement import Pool, Shape
-from workbench.core.state import Job, State, expected_end
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Seconds, Shape, Units
+from workbench.core.placement import Pool, shape_of
+from workbench.core.state import State, expected_end
 
 _NEVER: Final = float("inf")
 
@@ -72,7 +73,7 @@ class Lane:
         for holder in state.leases.values():
             job = state.jobs[holder]
             if job.is_settled:
-                self.take(Shape.of(job.request))
+                self.take(shape_of(job.request))
 
     def is_for(self, shape: Shape) -> bool:
         """Tells whether a job of this shape is not larger than all of it.

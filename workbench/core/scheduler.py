@@ -12,26 +12,31 @@ from typing import Final
 from workbench.core.admission import admit
 from workbench.core.apply import apply
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.events import (
     DeviceBusyOutside,
     DeviceLost,
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
     Event,
+    HoldRequested,
     HostRebooted,
     HostSeen,
     JobSubmitted,
     LeaseEnded,
     LeaseStarted,
+    ReleaseRequested,
 )
-from workbench.core.model import JobId, JobState, Seconds
-from workbench.core.placement import Pool, Shape
+from workbench.core.job import Job
+from workbench.core.model import JobId, JobState, Seconds, Shape
+from workbench.core.placement import Pool
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
 from workbench.core.standings import Standings
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 _CHANGES_THE_HOST: Final = (
     HostSeen,
@@ -40,6 +45,8 @@ _CHANGES_THE_HOST: Final = (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    DrainStarted,
+    DrainEnded,
     HostRebooted,
 )
 
@@ -64,7 +71,7 @@ class Scheduler:
         self._state = State() if state is None else state
         self._standings = Standings.of(self._state, policy, self._settings)
         self._pool: Pool | None = None
-        self._patient_at: Seconds | None = None
+        self._changes_at: Seconds | None = None
         self._is_due = True
         self._decided_at: Seconds | None = None
         self._fitting: dict[Shape, None] = {}
@@ -142,8 +149,9 @@ class Scheduler:
             IllegalEvent: As for `handle`.
         """
         state = self._state
-        admit(state, event, self._fitting)
+        admit(state, event, self._settings, self._fitting)
         job = self._subject(event)
+        freed_for = state.dependents.get(job.id, ()) if job is not None else ()
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
         # A job that starts gives way to nobody before its quantum is over, and frees nothing.
@@ -156,12 +164,17 @@ class Scheduler:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
-            self._pool.give_back(freed.units)
+            if state.slices and freed.units.gpus:
+                self._pool = None  # Other parts of the card may be handed out from now on.
+            else:
+                self._pool.give_back(freed.units)
         if isinstance(event, HostRebooted):
             self._standings = Standings.of(state, self._policy, self._settings)
         elif job is not None:
             self._follow(job.id)
-        elif isinstance(event, JobSubmitted):
+            for one in freed_for:
+                self._follow(one)
+        elif isinstance(event, JobSubmitted | HoldRequested | ReleaseRequested):
             self._follow(event.job)
 
     def decide(self) -> list[Decision]:
@@ -177,13 +190,28 @@ class Scheduler:
         if self._pool is None:
             self._pool = Pool.of(state)
         self._standings.refresh(state)
-        decisions, self._patient_at = decide(state, self._standings, self._pool)
-        for decision in decisions:
-            apply(state, decision)
-            if isinstance(decision, Grant):
-                self._pool.take(decision.units)
-            self._follow(decision.job)
+        decisions: list[Decision] = []
+        is_more = True
+        while is_more:
+            wishes, self._changes_at = decide(state, self._standings, self._pool)
+            is_more = self._commit(wishes, self._pool)
+            decisions += wishes
         return decisions
+
+    def _commit(self, wishes: list[Decision], pool: Pool) -> bool:
+        """Applies decisions; returns whether a job ended that others wait for."""
+        is_waited_for = False
+        for decision in wishes:
+            dependents = self._state.dependents.get(decision.job, ())
+            apply(self._state, decision)
+            if isinstance(decision, Grant):
+                pool.take(decision.units)
+            self._follow(decision.job)
+            if dependents and isinstance(decision, End):
+                is_waited_for = True
+                for one in dependents:
+                    self._follow(one)
+        return is_waited_for
 
     def next_wakeup(self) -> Seconds | None:
         """Says when time alone changes something.
@@ -193,7 +221,7 @@ class Scheduler:
         """
         times: list[Seconds | None] = []
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
-            times = [self._standings.next_change(), self._patient_at]
+            times = [self._standings.next_change(), self._changes_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
         return min((at for at in times if at is not None), default=None)

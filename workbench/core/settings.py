@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from workbench.core.model import Seconds
+from workbench.core.model import Seconds, Uid
 
 _HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a user or a group may hold and spend. None is no limit.
+
+    Attributes:
+        leases: Jobs with a lease at one time.
+        gpus: GPUs at one time.
+        gpu_hours_a_week: GPU-hours on the present day of the lab's clock and the six before it.
+            Who has spent them starts nothing more on a GPU; what runs goes on.
+    """
+
+    leases: int | None = None
+    gpus: int | None = None
+    gpu_hours_a_week: float | None = None
+
+
+_NO_QUOTA = Quota()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +43,13 @@ class Settings:
         fair_patience_s: After so much waiting a job may take units from an owner who used much
             more than its own did lately.
         fair_share: Whether owners who used less lately come first within a class.
+        half_life_s: How long it takes until use counts half, for fair share.
+        core_weight: So many GPUs is a core of a lease that holds no GPU, for fair share. Drivers
+            tell the core both by `FairShareSet`: what was reckoned is kept.
+        high: What of class `high` each user may hold and spend; beyond it a job counts as normal.
+        quota: Of each user who has no other.
+        user_quotas: Of these users.
+        group_quotas: Of these groups; a job counts against its owner's quota and its group's.
     """
 
     bound_s: Seconds | None = 24 * _HOUR_S
@@ -31,3 +58,22 @@ class Settings:
     quantum_s: Seconds = 60.0
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
+    half_life_s: Seconds = 7 * 24 * _HOUR_S
+    core_weight: float = 1 / 16
+    high: Quota = Quota(leases=1)
+    quota: Quota = _NO_QUOTA
+    user_quotas: Mapping[Uid, Quota] = field(default_factory=dict)
+    group_quotas: Mapping[str, Quota] = field(default_factory=dict)
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether anybody has one."""
+        return self.quota != _NO_QUOTA or bool(self.user_quotas) or bool(self.group_quotas)
+
+    def quota_of(self, owner: Uid) -> Quota:
+        """Finds a user's quota.
+
+        Args:
+            owner: Who.
+        """
+        return self.user_quotas.get(owner, self.quota)

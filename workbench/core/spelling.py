@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from workbench.core.model import DeviceId, JobId
+from workbench.core.model import DeviceId, JobId, Seconds
 
 _GIB = 1 << 30
 _MIB = 1 << 20
+_MINUTE_S = 60.0
 _ID_SHOWN = 8
 """So much of a job's id the tables of jobs show."""
 
@@ -39,6 +40,38 @@ def count(number: int, noun: str) -> str:
         `1 core`, `2 cores`.
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def spell_seconds(span_s: Seconds) -> str:
+    """Spells a span of time.
+
+    Args:
+        span_s: The span in seconds.
+
+    Returns:
+        Its two largest units, such as `1 h 30 min` or `2.5 s`.
+    """
+    if span_s < _MINUTE_S:
+        return f"{span_s:.3g} s"
+    minutes = round(span_s / _MINUTE_S)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
+    first = next(number for number, (amount, _) in enumerate(parts) if amount)
+    return " ".join(f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount)
+
+
+def spell_gpus(number: int, mig: str) -> str:
+    """Spells a number of GPUs or slices.
+
+    Args:
+        number: How many.
+        mig: The profile of the slices; empty for GPUs.
+
+    Returns:
+        `1 GPU`, `2 slices 1g.10gb`.
+    """
+    return f"{count(number, 'slice')} {mig}" if mig else count(number, "GPU")
 
 
 def short_device(device: DeviceId) -> str:

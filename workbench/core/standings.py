@@ -12,17 +12,23 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core import fairness
-from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Uid
-from workbench.core.placement import Shape
+from workbench.core.job import Job, crossing_of, is_put_off, waited_s
+from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
+from workbench.core.placement import shapes_of
 from workbench.core.policy import Policy
+from workbench.core.quotas import Account, Limits, counts_as
 from workbench.core.settings import Settings
-from workbench.core.state import Job, State, crossing_of, waited_s
+from workbench.core.state import State
 
 CLASSES: Final = tuple(PriorityClass)
 OVERDUE: Final = -1
 """Stands for a class before all others, where classes are indices."""
 _SLACK_S: Final = 1e-6
 """Times are sums: so much short of a bound is at it."""
+
+
+Shapes = tuple[Shape, ...]
+"""What would do for a job, the preferred first; jobs of equal ones fit or do not fit together."""
 
 
 class Turn(NamedTuple):
@@ -38,15 +44,15 @@ class Place(NamedTuple):
 
     Attributes:
         level: Its class as an index, 0 is the highest; ageing lifts it.
-        shape: What it asks for.
+        shapes: What would do, the preferred first.
         tier: In which of the policy's queues.
-        owner: Whose it is.
+        account: Whose limits it counts against.
     """
 
     level: int
-    shape: Shape
+    shapes: Shapes
     tier: int
-    owner: Uid
+    account: Account
 
 
 class Runner(NamedTuple):
@@ -69,11 +75,13 @@ class Standings:
         self.policy = policy
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
-        self.waiting: list[dict[Shape, dict[tuple[int, Uid], list[Turn]]]] = [{} for _ in CLASSES]
-        """By class, shape, tier and owner; each list sorted, never empty."""
-        self.overdue: dict[Shape, list[Turn]] = {}
-        """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
-        lists is empty. They wait in their place too."""
+        self.waiting: list[dict[Shapes, dict[tuple[int, Account], list[Turn]]]] = [
+            {} for _ in CLASSES
+        ]
+        """By class, shapes, tier and account; each list sorted, never empty."""
+        self.overdue: dict[Shapes, dict[Account, list[Turn]]] = {}
+        """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
+        none of the lists is empty. They wait in their place too."""
         self.running: dict[JobId, tuple[int, int, Turn]] = {}
         """Running jobs that may be preempted: class, tier and turn."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
@@ -131,11 +139,14 @@ class Standings:
             self._leave(*known)
         overdue = self._overdue_turns.pop(job.id, None)
         if overdue is not None:
-            shape = Shape.of(job.request)
-            turns = self.overdue[shape]
+            shapes, account = shapes_of(job.request), Account.of(job)
+            accounts = self.overdue[shapes]
+            turns = accounts[account]
             del turns[bisect_left(turns, overdue)]
             if not turns:
-                del self.overdue[shape]
+                del accounts[account]
+                if not accounts:
+                    del self.overdue[shapes]
         self.running.pop(job.id, None)
         change = None
         if job.state is JobState.QUEUED:
@@ -174,7 +185,7 @@ class Standings:
 
     def level_of(self, state: State, job: Job) -> int:
         """Says which class a job counts as, as an index; ageing lifts a waiting one by one."""
-        level = CLASSES.index(job.request.priority)
+        level = CLASSES.index(counts_as(job))
         ageing_s = self.settings.ageing_s
         if (
             level
@@ -187,6 +198,9 @@ class Standings:
 
     def _wait(self, state: State, job: Job) -> Seconds | None:
         """Queues a job; returns when its place changes by time alone."""
+        if is_put_off(job, state.at):
+            return job.queued_at if job.put_off_at is None else None
+        shapes, account = shapes_of(job.request), Account.of(job)
         ageing_s = self.settings.ageing_s if job.request.priority is not CLASSES[0] else None
         overdue_at = None
         if self.bound_s is not None:
@@ -194,12 +208,12 @@ class Standings:
             if overdue_at <= state.at + _SLACK_S:
                 overdue = Turn(overdue_at, job.number, job.id)
                 self._overdue_turns[job.id] = overdue
-                insort(self.overdue.setdefault(Shape.of(job.request), []), overdue)
+                insort(self.overdue.setdefault(shapes, {}).setdefault(account, []), overdue)
         level = self.level_of(state, job)
-        place = Place(level, Shape.of(job.request), self.policy.tier(state, job), job.owner)
+        place = Place(level, shapes, self.policy.tier(state, job), account)
         turn = self.turn_of(state, job)
-        queues = self.waiting[level].setdefault(place.shape, {})
-        insort(queues.setdefault((place.tier, place.owner), []), turn)
+        queues = self.waiting[level].setdefault(shapes, {})
+        insort(queues.setdefault((place.tier, account), []), turn)
         self._places[job.id] = (place, turn)
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
@@ -207,13 +221,13 @@ class Standings:
 
     def _leave(self, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
-        queues = shapes[place.shape]
-        turns = queues[place.tier, place.owner]
+        queues = shapes[place.shapes]
+        turns = queues[place.tier, place.account]
         del turns[bisect_left(turns, turn)]
         if not turns:
-            del queues[place.tier, place.owner]
+            del queues[place.tier, place.account]
             if not queues:
-                del shapes[place.shape]
+                del shapes[place.shapes]
 
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
@@ -235,20 +249,29 @@ def in_order(state: State, standings: Standings) -> list[Job]:
 
     Returns:
         Overdue ones first, then higher classes, then owners' shares, then the policy's order;
-        takes time in the length of the queue.
+        takes time in the length of the queue. Not those that are put off.
     """
-    overdue = sorted(turn for turns in standings.overdue.values() for turn in turns)
+    overdue = sorted(
+        turn
+        for accounts in standings.overdue.values()
+        for turns in accounts.values()
+        for turn in turns
+    )
     order = [state.jobs[turn.job] for turn in overdue]
     first = {job.id for job in order}
     score, is_fair = standings.policy.score, standings.settings.fair_share
     shares: dict[Uid, int] = {}
-    for shapes in standings.waiting:
-        turns = []
-        for shape, queues in shapes.items():
-            for (tier, owner), queue in queues.items():
+    limits = Limits(state, standings.settings)
+    later: list[tuple[tuple[int, float], Turn]] = []
+    for level, shapes in enumerate(standings.waiting):
+        turns, later = later, []
+        for places, queues in shapes.items():
+            for (tier, account), queue in queues.items():
+                owner = account.owner
                 if is_fair and owner not in shares:
                     shares[owner] = fairness.share(state, owner)
-                rank = (shares.get(owner, 0), score(state, tier, shape.gpus))
-                turns += [(rank, turn) for turn in queue]
+                rank = (shares.get(owner, 0), score(state, tier, places[0].gpus))
+                is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
+                (later if is_later else turns).extend((rank, turn) for turn in queue)
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]
     return order

@@ -6,23 +6,24 @@ that an event costs no scan; `invariants.check` compares the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from workbench.core.decisions import Grant, Preempt, Stop
-from workbench.core.history import EDGES_S, RESTART_S, History
+from workbench.core.history import History
+from workbench.core.job import Deadline, Job, served_s
 from workbench.core.model import (
     DeviceId,
     DeviceStatus,
     JobId,
-    JobState,
     LeaseId,
-    Outcome,
-    Request,
     Seconds,
     Uid,
 )
 
+HALF_LIFE_S: Final = 7 * 24 * 3600.0
+CORE_WEIGHT: Final = 1 / 16
+THIS_HOST = ""
+"""The node of a lab of one host; cores and host memory are there in any lab."""
 ENDED_JOBS_KEPT = 1000
 """A job submitted again after this many others have ended would count as a new one."""
 
@@ -42,7 +43,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A GPU that was seen at least once; it is never forgotten and never renumbered.
+    """A GPU or MIG slice that was seen at least once; never forgotten and never renumbered.
 
     Attributes:
         id: Its UUID.
@@ -52,6 +53,9 @@ class Device:
         node: The machine that it is in; one and the same on one host.
         status: What the latest event about it said.
         reason: Why it is not handed out; empty while it is available.
+        mig: Its profile; empty for a whole GPU. Constant for a UUID.
+        parent: The GPU that it is a slice of, where that is known. Constant for a UUID.
+        island: Those of one node and island are joined closely; empty is unknown.
     """
 
     id: DeviceId
@@ -60,80 +64,17 @@ class Device:
     simulated: bool
     status: DeviceStatus
     reason: str
-    node: str = ""
+    node: str = THIS_HOST
+    mig: str = ""
+    parent: DeviceId | None = None
+    island: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job and how far it got.
+class Sharer(NamedTuple):
+    """A lease on a part of a GPU's memory."""
 
-    Attributes:
-        id: Made by the client.
-        owner: Constant.
-        request: Constant; it fitted the host when the job was submitted.
-        name: For people.
-        notebook: Where it was submitted, if in a notebook.
-        number: Counts submissions up from 0; smaller came first.
-        submitted_at: When it was queued first.
-        queued_at: Since when it waits; later than `submitted_at` if it was preempted.
-        served_s: How long its earlier leases ran, in seconds; what a REQUEUE threw away included.
-        preemptions: How often it gave way.
-        level: Of its service, see `history`; never falls.
-        entered_at: When it came to its level.
-        is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
-        state: Moves only along `transitions.TRANSITIONS`.
-        grant: The decision that leased it units; None while it waits, kept after the end.
-        stop: The decision that ends it; None unless one was taken.
-        preempt: The decision that takes its units; None unless it is PREEMPTING.
-        started_at: When the agent confirmed the grant; None until then.
-        ended_at: None unless it ended.
-        outcome: None unless it ended.
-        detail: One sentence on how it ended; empty until then and for `DONE`.
-    """
-
-    id: JobId
-    owner: Uid
-    request: Request
-    name: str
-    notebook: str | None
-    number: int
-    submitted_at: Seconds
-    queued_at: Seconds
-    served_s: Seconds = 0.0
-    preemptions: int = 0
-    level: int = 0
-    entered_at: Seconds = 0.0
-    is_settled: bool = False
-    state: JobState = JobState.QUEUED
-    grant: Grant | None = None
-    stop: Stop | None = None
-    preempt: Preempt | None = None
-    started_at: Seconds | None = None
-    ended_at: Seconds | None = None
-    outcome: Outcome | None = None
-    detail: str = ""
-
-
-_JOB_SLOTS: Final = tuple(
-    (slot.name, Job.__dict__[slot.name].__get__, Job.__dict__[slot.name].__set__)
-    for slot in fields(Job)
-)
-
-
-def evolve(job: Job, **changes: object) -> Job:
-    """Copies a job with changes; `dataclasses.replace`, at a third of its time.
-
-    Args:
-        job: The job; it is not changed.
-        changes: New values of its fields.
-
-    Returns:
-        The copy.
-    """
-    after = object.__new__(Job)
-    for name, get, put in _JOB_SLOTS:
-        put(after, changes[name] if name in changes else get(job))
-    return after
+    lease: LeaseId
+    share_bytes: int
 
 
 class Usage(NamedTuple):
@@ -150,12 +91,21 @@ class Usage(NamedTuple):
     rate: float
 
 
-class Deadline(NamedTuple):
-    """When time alone changes a job."""
+class Tally(NamedTuple):
+    """What a user or a group holds and has spent; `quotas` reads and changes it.
 
-    at: Seconds
-    number: int
-    job: JobId
+    Attributes:
+        leases: Live leases.
+        gpus: GPUs of these.
+        at: When `days` was reckoned.
+        days: GPU-seconds spent until then on each of the latest days of the lab's clock, the
+            number of the day first.
+    """
+
+    leases: int = 0
+    gpus: int = 0
+    at: Seconds = 0.0
+    days: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,22 +117,35 @@ class State:
         host: None until the host was seen.
         devices: By UUID, in the order in which they were first seen.
         held: Why no GPU may be handed out; None if it may.
+        drained: Nodes on which nothing new starts, and why. `THIS_HOST` stands for all of it.
         agents: Owners whose agent is connected, and since when. After a restart of the driver it
             still lists the agents of before, until the driver says that they are lost.
         jobs: Live jobs (none has ended), in the order of submission.
         ended: The `ENDED_JOBS_KEPT` jobs that ended last, the latest at the end.
-        cancelling: Live jobs whose cancel was asked for, with the reason, and which are neither
-            ended nor being stopped yet; empty once the decisions on an event are committed.
+        cancelling: Live jobs whose cancel was asked for, or which wait for a job that did not end
+            as they need it, with the reason. They are neither ended nor being stopped yet; empty
+            once the decisions on an event are committed.
         usage: What each owner used lately, for fair share.
+        half_life_s: How long it takes until use counts half.
+        core_weight: So many GPUs is a core of a lease that holds no GPU, for fair share.
+        users: What each owner holds and spent, for quotas.
+        groups: What each group holds and spent, for quotas.
+        high: What each owner holds and spent in the class `high`, for its budget.
+        arrays: Derived. The number of live leases of each array that has any, by owner.
         history: What the finished jobs of this lab teach about those that run.
         next_job: The number of the next job; larger than every job's.
         next_decision: The id of the next decision; larger than every decision's.
         next_lease: The number of the next lease; larger than every lease's.
         leases: Derived. Live leases, in the order of their grants, and the job of each: exactly
             the jobs that are STARTING, RUNNING, PREEMPTING or STOPPING.
-        holders: Derived. The lease of each leased GPU; a GPU has at most one.
+        holders: Derived. The lease of each GPU or slice that is leased to one job alone.
+        sharers: Derived. The leases of each GPU of which parts are leased, in the order of their
+            grants; together at most its memory less a margin when granted. None of them is in
+            `holders`.
+        slices: Derived. The slices of each GPU that was ever split, as they were first seen.
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
+        dependents: Derived. Those that wait for each live job to end, in the order of submission.
         yielding: Derived. The PREEMPTING jobs of each job that they give way to.
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
             RUNNING job with a time limit: the one expires, the other is stopped.
@@ -193,19 +156,29 @@ class State:
     host: Host | None = None
     devices: dict[DeviceId, Device] = field(default_factory=dict)
     held: str | None = None
+    drained: dict[str, str] = field(default_factory=dict)
     agents: dict[Uid, Seconds] = field(default_factory=dict)
     jobs: dict[JobId, Job] = field(default_factory=dict)
     ended: dict[JobId, Job] = field(default_factory=dict)
     cancelling: dict[JobId, str] = field(default_factory=dict)
+    half_life_s: Seconds = HALF_LIFE_S
+    core_weight: float = CORE_WEIGHT
     usage: dict[Uid, Usage] = field(default_factory=dict)
+    users: dict[Uid, Tally] = field(default_factory=dict)
+    groups: dict[str, Tally] = field(default_factory=dict)
+    high: dict[Uid, Tally] = field(default_factory=dict)
+    arrays: dict[Uid, dict[str, int]] = field(default_factory=dict)
     history: History = field(default_factory=History)
     next_job: int = 0
     next_decision: int = 0
     next_lease: int = 0
     leases: dict[LeaseId, JobId] = field(default_factory=dict)
     holders: dict[DeviceId, LeaseId] = field(default_factory=dict)
+    sharers: dict[DeviceId, tuple[Sharer, ...]] = field(default_factory=dict)
+    slices: dict[DeviceId, tuple[DeviceId, ...]] = field(default_factory=dict)
     leased_cores: int = 0
     leased_memory_bytes: int = 0
+    dependents: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     yielding: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     deadlines: list[Deadline] = field(default_factory=list)
     crossings: list[Deadline] = field(default_factory=list)
@@ -225,85 +198,6 @@ class State:
             The job, or None if the core does not know it (any more).
         """
         return self.jobs.get(job) or self.ended.get(job)
-
-
-def deadline_of(job: Job) -> Deadline | None:
-    """Says when time alone changes this job.
-
-    Args:
-        job: Any job.
-
-    Returns:
-        The deadline in force in the job's present state; None if there is none.
-    """
-    limit_s, since = None, None
-    if job.state is JobState.QUEUED and not job.preemptions:
-        limit_s, since = job.request.wait_limit_s, job.submitted_at
-    elif job.state is JobState.RUNNING:
-        limit_s, since = job.request.time_limit_s, job.started_at
-        limit_s = None if limit_s is None else limit_s - job.served_s
-    if limit_s is None or since is None:
-        return None
-    return Deadline(since + limit_s, job.number, job.id)
-
-
-def crossing_of(job: Job) -> Deadline | None:
-    """Says when a job comes to its next level of service.
-
-    Args:
-        job: Any job.
-
-    Returns:
-        When; None for one that does not run, or is in the last level.
-    """
-    if job.started_at is None or job.state is not JobState.RUNNING or job.level >= len(EDGES_S):
-        return None
-    at = job.started_at + EDGES_S[job.level] - useful_s(job, job.started_at)
-    return Deadline(at, job.number, job.id)
-
-
-def useful_s(job: Job, at: Seconds) -> Seconds:
-    """Says how much service a job has had, without what restarts cost it.
-
-    Args:
-        job: Any job.
-        at: Now.
-
-    Returns:
-        Seconds, at least 0.
-    """
-    served = job.served_s - RESTART_S * job.preemptions
-    if job.started_at is not None and job.ended_at is None:
-        served += at - job.started_at
-    return max(served, 0.0)
-
-
-def waited_s(job: Job, at: Seconds) -> Seconds:
-    """Says how long a job has waited in all, what its restarts cost it included.
-
-    Args:
-        job: A waiting job.
-        at: Now.
-
-    Returns:
-        Seconds, at least 0.
-    """
-    return at - job.submitted_at - useful_s(job, at)
-
-
-def served_s(job: Job, at: Seconds) -> Seconds:
-    """Says how long a job has run, over all its leases.
-
-    Args:
-        job: Any job.
-        at: Now.
-
-    Returns:
-        Seconds; 0 for one that never started.
-    """
-    if job.started_at is None or job.ended_at is not None:
-        return job.served_s
-    return job.served_s + at - job.started_at
 
 
 def expected_end(state: State, job: Job) -> Seconds | None:

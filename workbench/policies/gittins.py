@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from workbench.core.history import size_class
+from workbench.core.job import Job
 from workbench.core.model import Seconds
 from workbench.core.policy import Ordering
-from workbench.core.state import Job, State
+from workbench.core.state import State
 
 _CLEARLY = 1.0
 """In doublings: what gives way has an index at most half as large."""

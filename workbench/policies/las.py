@@ -8,9 +8,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
+from workbench.core.job import Job, served_s
 from workbench.core.model import Seconds
 from workbench.core.policy import Ordering
-from workbench.core.state import Job, State, served_s
+from workbench.core.state import State
 
 _THRESHOLDS_S: Final = (3250.0, 7200.0, 18000.0)
 _SLACK_S: Final = 1e-6

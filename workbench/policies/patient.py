@@ -14,8 +14,9 @@ from math import log2
 from typing import Final
 
 from workbench.core.history import RESTART_S
+from workbench.core.job import Job, useful_s
 from workbench.core.model import Seconds
-from workbench.core.state import Job, State, useful_s
+from workbench.core.state import State
 from workbench.policies.gittins import Gittins
 
 _CLEARLY: Final = 1.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from workbench.core.job import Job, served_s
 from workbench.core.model import Seconds
 from workbench.core.policy import Bypass, Ordering
-from workbench.core.state import Job, State, served_s
+from workbench.core.state import State
 
 _UNKNOWN = float("inf")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, Literal, assert_never
@@ -47,6 +47,8 @@ _PLENTY: Final = 1 << 60
 """Of cores and memory: a trace says nothing of them."""
 _NEVER: Final = float("inf")
 
+Listener = Callable[[Event | Decision], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
@@ -56,11 +58,13 @@ class Replay:
         records: One for each job, in the order of the workload.
         events: How many the core handled.
         wall_s: How long that took on this machine.
+        notices: What it decided about jobs beyond starting them, in order.
     """
 
     records: tuple[Record, ...]
     events: int
     wall_s: float
+    notices: tuple[Decision, ...] = ()
 
 
 def simulate(
@@ -71,6 +75,7 @@ def simulate(
     placement: Literal["pool", "nodes"],
     fair_share: bool,
     restart_cost_s: Seconds,
+    listener: Listener | None = None,
 ) -> Replay:
     """Replays a workload on the core that also runs the lab.
 
@@ -86,18 +91,21 @@ def simulate(
         placement: `nodes` never spreads a gang that fits on one node; in a `pool` any GPU will do.
         fair_share: Whether owners who used less lately come first.
         restart_cost_s: What a preemption costs.
+        listener: Is told each event and decision, in the order in which a journal has them.
 
     Returns:
         What became of each job.
     """
     chosen = POLICIES[policy]()
     settings = Settings(bound_s=None, ageing_s=None, fair_share=fair_share)
-    run = Run(workload, chosen, settings, restart_cost_s)
+    run = Run(workload, chosen, settings, restart_cost_s, listener)
     begun = time.perf_counter()
     run.open(cluster, is_pool=placement == "pool")
     run.play()
     wall_s = time.perf_counter() - begun
-    return Replay(records=run.records(), events=run.events, wall_s=wall_s)
+    return Replay(
+        records=run.records(), events=run.events, wall_s=wall_s, notices=tuple(run.notices)
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,12 +136,20 @@ class Run:
         policy: Orders the jobs.
         settings: The lab's rules.
         restart_cost_s: What a preemption costs.
+        listener: Is told each event and decision.
     """
 
     def __init__(
-        self, workload: Workload, policy: Policy, settings: Settings, restart_cost_s: Seconds
+        self,
+        workload: Workload,
+        policy: Policy,
+        settings: Settings,
+        restart_cost_s: Seconds,
+        listener: Listener | None = None,
     ) -> None:
         self.events = 0
+        self.notices: list[Decision] = []
+        self._listener = listener
         self._policy = policy
         self._scheduler = Scheduler(policy, settings=settings)
         self._restart_cost_s = restart_cost_s
@@ -218,6 +234,7 @@ class Run:
             told_s = progress.job.service_s if self._policy.asks_run_times else None
             request = Request(
                 kind=JobKind.COMMAND,
+                priority=progress.job.priority,
                 gpus=progress.job.gpus,
                 expected_s=told_s,
                 preemption=(Preemption.CHECKPOINT,),
@@ -233,6 +250,8 @@ class Run:
         todo = deque(decisions)
         while todo:
             decision = todo.popleft()
+            if not isinstance(decision, Grant):
+                self.notices.append(decision)
             if isinstance(decision, Grant):
                 self._start(decision, at)
                 self.fold(LeaseStarted(at=at, lease=decision.lease))
@@ -262,12 +281,18 @@ class Run:
 
     def decide(self) -> list[Decision]:
         """Asks the core what the latest events call for."""
-        return self._scheduler.decide()
+        decisions = self._scheduler.decide()
+        if self._listener is not None:
+            for decision in decisions:
+                self._listener(decision)
+        return decisions
 
     def fold(self, event: Event) -> None:
         """Tells the core of an event."""
         self.events += 1
         self._scheduler.fold(event)
+        if self._listener is not None:
+            self._listener(event)
 
 
 def _record(progress: _Progress) -> Record:

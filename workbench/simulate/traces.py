@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NoReturn
 
+from workbench.core.model import PriorityClass
 from workbench.simulate.errors import BadTrace
 from workbench.simulate.history import read_history
 from workbench.simulate.workload import LeftOut, SimJob, Trace, Workload
 
 COLUMNS: Final = ("job_id", "submit_s", "duration_s", "gpus")
-"""What a CSV must have; `user`, `group` and `status` it may have, others are not looked at."""
+"""What a CSV must have; `user`, `group`, `status` and `class` it may have, no other is read."""
 
 _GZIP: Final = b"\x1f\x8b"
 _SQLITE: Final = b"SQLite format 3\0"
@@ -175,7 +176,18 @@ def _csv_job(row: _Row, names: list[str], cells: list[str]) -> SimJob:
         user=given.get("user", ""),
         group=given.get("group", ""),
         status=given.get("status", ""),
+        priority=_class(row, names, given.get("class", "")),
     )
+
+
+def _class(row: _Row, names: list[str], text: str) -> PriorityClass:
+    """Return the class that a cell names; an empty one is that of most jobs."""
+    if not text:
+        return PriorityClass.NORMAL
+    if text not in list(PriorityClass):
+        column = f"{names.index('class') + 1} (class)"
+        row.refuse(column, text, f"one of {', '.join(PriorityClass)}")
+    return PriorityClass(text)
 
 
 def _read_swf(path: Path, lines: Iterable[str]) -> Trace:

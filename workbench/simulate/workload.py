@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from workbench.core.model import PriorityClass
 from workbench.simulate.errors import BadCluster, BadTrace
 
 _CLUSTER: Final = re.compile(r"(\d{1,6})x(\d{1,4})", re.ASCII | re.IGNORECASE)
@@ -26,6 +27,7 @@ class SimJob:
         user: Whose it is; empty where the trace does not say.
         group: The user's group; empty where the trace does not say.
         status: How it ended in the trace, in the trace's words; empty where it does not say.
+        priority: Its class.
     """
 
     id: str
@@ -35,6 +37,7 @@ class SimJob:
     user: str = ""
     group: str = ""
     status: str = ""
+    priority: PriorityClass = PriorityClass.NORMAL
 
 
 def order_of(job: SimJob) -> tuple[float, bool, int, str, str]:

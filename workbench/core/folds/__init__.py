@@ -1,0 +1,1 @@
+"""How each kind of entry changes the state; `core.apply` picks one and is the only caller."""
