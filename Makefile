@@ -19,10 +19,10 @@ LABEXTENSION := $(shell find labextension \( -name node_modules -o -path labexte
 
 export PATH := $(VENV)/bin:$(PATH)
 
-.PHONY: help install lab test check format docs bench-cell bench-start bench-policy bench-core dist lock clean
+.PHONY: help install lab test check format docs bench-cell bench-start bench-policy bench-learned bench-core dist lock clean
 
 help: ## name the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(DONE)/project ## create .venv with everything in it
 
@@ -57,6 +57,9 @@ bench-start: install ## time imports, %load_ext and the server's start
 
 bench-policy: install ## replay traces: the simulator against published figures, the default policy's targets
 	python tests/benchmarks/bench_policy.py $(ARGS)
+
+bench-learned: install ## learn a policy's constants in the simulator and judge them on traces not seen
+	python tests/benchmarks/bench_learned.py $(ARGS)
 
 bench-core: install ## time the core in the default policy
 	python tests/benchmarks/bench_core.py $(ARGS)
