@@ -323,8 +323,8 @@ def in_order(state: State, standings: Standings) -> list[Job]:
         standings: Its standings.
 
     Returns:
-        Overdue ones first, then higher classes, then owners' shares, then the policy's order;
-        takes time in the length of the queue. Not those that are put off.
+        Overdue ones first, then higher classes, then by `fairness.rank`; takes time in the
+        length of the queue. Not those that are put off.
     """
     overdue = sorted(
         turn
@@ -337,14 +337,14 @@ def in_order(state: State, standings: Standings) -> list[Job]:
     score = standings.policy.score
     shares = standings.shares(state)
     limits = Limits(state, standings.settings)
-    later: list[tuple[tuple[int, float], Turn]] = []
+    later: list[tuple[float, Turn]] = []
     for level, places in enumerate(standings.waiting):
         turns, later = later, []
         for shapes, tiers in places.items():
             for tier, accounts in tiers.items():
                 for account, queue in accounts.items():
                     owner = account.owner
-                    rank = (shares[owner], score(state, tier, shapes[0].gpus))
+                    rank = fairness.rank(score(state, tier, shapes[0].gpus), shares[owner])
                     is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
                     (later if is_later else turns).extend((rank, turn) for turn in queue)
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]
