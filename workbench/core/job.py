@@ -43,7 +43,7 @@ class Job:
         state: Moves only along `transitions.TRANSITIONS`.
         grant: The decision that leased it units; None while it waits, kept after the end.
         stop: The decision that ends it; None unless one was taken.
-        preempt: The decision that takes its units; None unless it is PREEMPTING.
+        preempt: The decision that takes its units; None unless it is PREEMPTING, or STOPPING since.
         started_at: When the agent confirmed the grant; None until then.
         ended_at: None unless it ended.
         outcome: None unless it ended.

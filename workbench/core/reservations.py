@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
@@ -103,12 +103,24 @@ class Lane:
             self._cores -= shape.cores
 
 
+class Going(NamedTuple):
+    """What a round has decided so far.
+
+    Attributes:
+        granted: What jobs get that start now, or for which others give way.
+        leaving: Jobs that are on their way out.
+    """
+
+    granted: Mapping[JobId, Units]
+    leaving: Mapping[JobId, object]
+
+
 def reserve(
     state: State,
     pool: Pool,
     job: Job,
     shape: Shape,
-    granted: dict[JobId, Units],
+    going: Going,
     others: list[Reservation],
 ) -> Reservation | None:
     """Finds when a job that does not fit can start, as leases end.
@@ -118,7 +130,7 @@ def reserve(
         pool: What is free now.
         job: The waiting job.
         shape: What it asks for.
-        granted: What jobs get that start now.
+        going: What was decided so far.
         others: Reservations that come before it.
 
     Returns:
@@ -129,7 +141,7 @@ def reserve(
         units = other.free_then.place(other.shape)
         if units is not None:
             then.take(units)
-    for end, _, units in _endings(state, job, granted):
+    for end, _, units in _endings(state, job, going):
         then.give_back(units)
         if then.place(shape) is not None:
             at = None if end == _NEVER else end
@@ -137,18 +149,19 @@ def reserve(
     return None
 
 
-def _endings(
-    state: State, job: Job, granted: dict[JobId, Units]
-) -> list[tuple[Seconds, int, Units]]:
+def _endings(state: State, job: Job, going: Going) -> list[tuple[Seconds, int, Units]]:
     """Leases as they are expected to end: those that give way first, the unknown last."""
     yielding = state.yielding.get(job.id, ())
     live = [state.jobs[holder] for holder in state.leases.values()]
     held = [(holder, holder.grant.units) for holder in live if holder.grant]
-    held += [(state.jobs[one], units) for one, units in granted.items()]
+    held += [(state.jobs[one], units) for one, units in going.granted.items()]
     endings = []
     for order, (holder, units) in enumerate(held):
         end = expected_end(state, holder)
-        if holder.state is JobState.STOPPING or holder.id in yielding:
+        if holder.id in yielding or (
+            (holder.state is JobState.STOPPING or holder.id in going.leaving)
+            and (holder.preempt is None or holder.preempt.winner is None)
+        ):
             end = state.at
         endings.append((_NEVER if end is None else end, order, units))
     return sorted(endings)

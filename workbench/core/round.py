@@ -15,7 +15,7 @@ from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
 from workbench.core.queues import Queue, queue, replace_first
 from workbench.core.quotas import Account, Limits
-from workbench.core.reservations import Lane, Reservation, reserve
+from workbench.core.reservations import Going, Lane, Reservation, reserve
 from workbench.core.spelling import count
 from workbench.core.standings import CLASSES, OVERDUE, Shapes, Standings
 from workbench.core.state import State, expected_end
@@ -300,7 +300,8 @@ class Round:
         return units
 
     def _reserve(self, job: Job, shape: Shape) -> None:
-        found = reserve(self._state, self._pool_for(job), job, shape, self._granted, self._reserved)
+        going = Going(self._granted, self._leaving)
+        found = reserve(self._state, self._pool_for(job), job, shape, going, self._reserved)
         if found is not None:
             self._reserved.append(found)
 

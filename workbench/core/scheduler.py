@@ -264,7 +264,7 @@ class Scheduler:
         jobs = [self._state.jobs[job] for job in self._state.leases.values()]
         grants = [job.grant for job in jobs if job.grant and job.state is JobState.STARTING]
         stops = [job.stop for job in jobs if job.stop]
-        preempts = [job.preempt for job in jobs if job.preempt]
+        preempts = [job.preempt for job in jobs if job.preempt and not job.stop]
         return sorted([*grants, *stops, *preempts], key=lambda decision: decision.id)
 
     def _subject(self, event: Event) -> Job | None:

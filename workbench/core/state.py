@@ -150,7 +150,7 @@ class State:
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
         dependents: Derived. Those that wait for each live job to end, in the order of submission.
-        yielding: Derived. The PREEMPTING jobs of each job that they give way to.
+        yielding: Derived. The jobs that give way to each job, in the order of those decisions.
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
             RUNNING job with a time limit: the one expires, the other is stopped.
         crossings: Derived, sorted. When each RUNNING job comes to its next level of service.

@@ -7,7 +7,6 @@ from workbench.core.decisions import End, Grant, Preempt, Stop
 from workbench.core.filing import put
 from workbench.core.folds.bookings import booked_by_others, note_use
 from workbench.core.folds.jobs import release_dependents
-from workbench.core.folds.leases import forget_yielding
 from workbench.core.folds.units import check_units, take
 from workbench.core.job import Job, evolve
 from workbench.core.model import JobState
@@ -46,9 +45,8 @@ def stop(state: State, decision: Stop) -> None:
     if job.grant is None or job.grant.lease != decision.lease:
         refuse(decision, "the job does not hold this lease")
     state.cancelling.pop(job.id, None)
-    if job.preempt is not None:
-        forget_yielding(state, job.preempt)
-    put(state, evolve(job, state=following, stop=decision, preempt=None), before=job)
+    # A job that was to give way still does: its preemption stands until its lease ends.
+    put(state, evolve(job, state=following, stop=decision), before=job)
 
 
 def preempt(state: State, decision: Preempt) -> None:
