@@ -253,7 +253,7 @@ class _Round:
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
             or bool(self._state.yielding)
-            or bool(standings.running)
+            or standings.has_preemptible
         )
         score, shares = standings.policy.score, self._shares
         heads = []
