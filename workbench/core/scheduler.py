@@ -34,14 +34,16 @@ from workbench.core.settings import Settings
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
-_CHANGES_THE_HOST: Final = (
-    HostSeen,
-    DeviceSeen,
-    DeviceLost,
-    DeviceBusyOutside,
-    DispatchHeld,
-    DispatchResumed,
-    HostRebooted,
+_CHANGES_THE_HOST: Final = frozenset(
+    {
+        HostSeen,
+        DeviceSeen,
+        DeviceLost,
+        DeviceBusyOutside,
+        DispatchHeld,
+        DispatchResumed,
+        HostRebooted,
+    }
 )
 
 
@@ -153,7 +155,7 @@ class Scheduler:
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
         )
-        if isinstance(event, _CHANGES_THE_HOST):
+        if type(event) in _CHANGES_THE_HOST:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
@@ -192,12 +194,11 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        times: list[Seconds | None] = []
+        deadlines = self._state.deadlines
+        times = [deadlines[0].at if deadlines else None]
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
-            times = [self._standings.next_change(), self._patient_at]
-        if self._state.deadlines:
-            times.append(self._state.deadlines[0].at)
-        return min((at for at in times if at is not None), default=None)
+            times += [self._standings.next_change(), self._patient_at]
+        return min([at for at in times if at is not None], default=None)
 
     def unconfirmed(self) -> list[Grant | Stop | Preempt]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.
