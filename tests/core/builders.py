@@ -109,9 +109,12 @@ class Lab:
             raise
         check(self.state)
         fresh = Standings.of(self.state, self.policy, self.settings)
-        assert fresh.waiting == self.scheduler.standings.waiting
-        assert fresh.overdue == self.scheduler.standings.overdue
-        assert fresh.running == self.scheduler.standings.running
+        kept = self.scheduler.standings
+        assert fresh.waiting == kept.waiting
+        assert fresh.overdue == kept.overdue
+        assert fresh.running == kept.running
+        assert fresh.has_preemptible is kept.has_preemptible
+        assert (fresh.settled, fresh.firm) == (kept.settled, kept.firm)
         left, _ = decide(self.state, fresh, Pool.of(self.state))
         assert left == [], f"left to decide: {left}"
         self.entries += [event, *decisions]
