@@ -182,12 +182,11 @@ class Victims:
         return until is not None
 
     def _stoppable_of(self, turns: list[Turn]) -> list[Job]:
-        """Lists those that have had their quantum and are not on their way out, the worst first."""
-        state, quantum_s = self._state, self._standings.settings.quantum_s
-        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in self._spared]
-        starts = [(job, job.started_at or 0.0) for job in running]
+        """Lists those that are not on their way out, the worst standing first."""
+        state, spared = self._state, self._spared
+        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in spared]
         # What started at this instant would give way before it did anything.
-        return [job for job, at in starts if at + quantum_s <= state.at and at != state.at]
+        return [job for job in running if job.started_at != state.at]
 
 
 def nearly_done_until(job: Job, at: Seconds, *, is_weighed: bool) -> Seconds | None:

@@ -57,7 +57,8 @@ class Reservation:
             self.free_then.take(units)
 
     def _is_gone(self, end: Seconds | None) -> bool:
-        return end is not None and self.at is not None and end <= self.at
+        # As in `reserve`, whose unknown ends come after all known ones.
+        return end is not None and (self.at is None or end <= self.at)
 
 
 class Lane:

@@ -198,7 +198,7 @@ class Round:
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
             or bool(self._state.yielding)
-            or bool(standings.running)
+            or standings.has_preemptible
         )
         heads = []
         filed = [level] if level != 1 else [1, 0]

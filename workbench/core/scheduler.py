@@ -45,16 +45,18 @@ from workbench.core.settings import Settings
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
-_CHANGES_THE_HOST: Final = (
-    HostSeen,
-    DeviceSeen,
-    DeviceLost,
-    DeviceBusyOutside,
-    DispatchHeld,
-    DispatchResumed,
-    DrainStarted,
-    DrainEnded,
-    HostRebooted,
+_CHANGES_THE_HOST: Final = frozenset(
+    {
+        HostSeen,
+        DeviceSeen,
+        DeviceLost,
+        DeviceBusyOutside,
+        DispatchHeld,
+        DispatchResumed,
+        DrainStarted,
+        DrainEnded,
+        HostRebooted,
+    }
 )
 _BOOKS: Final = (BookingMade, BookingCancelled)
 _ABOUT_LEASES: Final = (LeaseStarted, LeaseEnded, UseFell, UseRose, ProgressMade)
@@ -172,7 +174,7 @@ class Scheduler:
             or self._settings.quantum_s <= 0
             or bool(state.bookings)
         )
-        if isinstance(event, _CHANGES_THE_HOST):
+        if type(event) in _CHANGES_THE_HOST:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
@@ -244,15 +246,15 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        watch = self._standings.watch
-        times: list[Seconds | None] = [watch.next_due()] if watch.dues else []
+        watch, deadlines = self._standings.watch, self._state.deadlines
+        times = [deadlines[0].at if deadlines else None]
+        if watch.dues:
+            times.append(watch.next_due())
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
             times += [self._standings.next_change(), self._changes_at]
-        if self._state.deadlines:
-            times.append(self._state.deadlines[0].at)
         if self._state.bookings:
             times.append(next_time(self._state, self._settings))
-        return min((at for at in times if at is not None), default=None)
+        return min([at for at in times if at is not None], default=None)
 
     def unconfirmed(self) -> list[Grant | Stop | Preempt]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.

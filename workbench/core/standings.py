@@ -92,13 +92,14 @@ class Standings:
         """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
         none of the lists is empty. They wait in their place too."""
         self.running: dict[Kind, list[Turn]] = {}
-        """Running jobs that may be preempted; each list sorted, never empty."""
+        """Running jobs that may be preempted now; each list sorted, never empty."""
         self.settled: dict[JobId, Shape] = {}
         """What those that hold a lease and are settled asked for."""
         self.firm: dict[JobId, None] = {}
         """Those that hold a lease and allow no preemption."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
-        self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
+        self._kinds: dict[JobId, tuple[Kind, Turn] | None] = {}
+        """Of running jobs that may be preempted; None until their quantum is over."""
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
@@ -123,6 +124,11 @@ class Standings:
         for job in state.jobs.values():
             standings.follow(state, job)
         return standings
+
+    @property
+    def has_preemptible(self) -> bool:
+        """Whether a job runs that may be preempted, be it only after its quantum."""
+        return bool(self._kinds)
 
     def refresh(self, state: State) -> None:
         """Looks again at the jobs whose standing time has changed.
@@ -297,6 +303,10 @@ class Standings:
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
+        quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
+        if quantum_end > state.at:
+            self._kinds[job.id] = None
+            return quantum_end
         kind = Kind(self.level_of(state, job), policy.tier(state, job), job.request.gpus)
         turn = self.turn_of(state, job)
         insort(self.running.setdefault(kind, []), turn)
@@ -304,8 +314,7 @@ class Standings:
         if job.progress is not None:
             self.advanced[job.id] = -job.progress.part
         crossing = crossing_of(job)
-        quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
-        times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
+        times = (policy.next_tier_at(state, job), crossing.at if crossing else None)
         return min((at for at in times if at is not None and at > state.at), default=None)
 
     def _stop(self, kind: Kind, turn: Turn) -> None:

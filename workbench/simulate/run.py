@@ -32,6 +32,7 @@ from workbench.core.model import (
     LeaseId,
     Outcome,
     Preemption,
+    PriorityClass,
     Request,
     Seconds,
     Uid,
@@ -160,6 +161,7 @@ class Run:
             JobId(job.id): _Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
             for job in workload.jobs
         }
+        self._requests: dict[tuple[int, PriorityClass, Seconds | None], Request] = {}
         self._coming = deque(self._jobs)
         self._endings: list[tuple[Seconds, int, JobId, LeaseId]] = []
         self._measures: list[tuple[Seconds, int, JobId, Measure, Iterator[Measure]]] = []
@@ -256,19 +258,26 @@ class Run:
         while self._coming and self._jobs[self._coming[0]].job.submit_s <= at:
             job = self._coming.popleft()
             progress = self._jobs[job]
-            told_s = progress.job.service_s if self._policy.asks_run_times else None
-            request = Request(
-                kind=JobKind.COMMAND,
-                priority=progress.job.priority,
-                gpus=progress.job.gpus,
-                expected_s=told_s,
-                preemption=(Preemption.CHECKPOINT,),
-            )
+            request = self._request_of(progress.job)
             self.fold(
                 JobSubmitted(
                     at=at, job=job, owner=progress.owner, request=request, name="", notebook=None
                 )
             )
+
+    def _request_of(self, job: SimJob) -> Request:
+        """Makes a job's request; jobs that are told alike have one between them."""
+        told_s = job.service_s if self._policy.asks_run_times else None
+        known = self._requests.get((job.gpus, job.priority, told_s))
+        if known is None:
+            known = self._requests[job.gpus, job.priority, told_s] = Request(
+                kind=JobKind.COMMAND,
+                priority=job.priority,
+                gpus=job.gpus,
+                expected_s=told_s,
+                preemption=(Preemption.CHECKPOINT,),
+            )
+        return known
 
     def carry_out(self, decisions: Iterable[Decision], at: Seconds) -> None:
         """Confirms each wish at once; what that leads to is carried out likewise."""
