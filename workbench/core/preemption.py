@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
-from workbench.core import fairness
 from workbench.core.history import RESTART_S
 from workbench.core.job import Job, served_s
 from workbench.core.model import JobId, Seconds, Shape, Uid
@@ -146,12 +145,14 @@ class Victims:
         state, settings, shares = self._state, self._standings.settings, self._shares
         patience_of = self._standings.policy.patience_s
         job, _, share, own_score, _ = contender
-        own, at = fairness.rank(own_score, share), state.at + _SLACK_S
+        lead, at = score - own_score - share, state.at + _SLACK_S
         is_weighed = self._standings.policy.asks_run_times
         for running in stoppable:
             theirs = shares[running.owner]
-            gap = fairness.rank(score, theirs) - own
+            gap = lead + theirs  # Between both by `fairness.rank`.
             if gap < 0:
+                if not settings.fair_share:
+                    return False
                 continue
             patience_s = patience_of(state, running, job, gap, own_score)
             if patience_s is None:

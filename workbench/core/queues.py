@@ -5,7 +5,6 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
-from workbench.core import fairness
 from workbench.core.quotas import Account
 from workbench.core.standings import Shapes, Turn
 
@@ -49,9 +48,7 @@ class Queue(NamedTuple):
 
     def without_account(self) -> Queue | None:
         """Returns the queue without all of the head's account; None where that was all."""
-        if not self.others:
-            return None
-        return queue(self.score, self.shapes, self.others)
+        return _first_of(self.score, self.shapes, self.others) if self.others else None
 
 
 def queue(score: float, shapes: Shapes, lines: list[Line]) -> Queue:
@@ -66,8 +63,12 @@ def queue(score: float, shapes: Shapes, lines: list[Line]) -> Queue:
         The queue, whose head is the job that comes first.
     """
     heapify(lines)
+    return _first_of(score, shapes, lines)
+
+
+def _first_of(score: float, shapes: Shapes, lines: list[Line]) -> Queue:
     share, turn, position, turns, account = heappop(lines)
-    rank = fairness.rank(score, share)
+    rank = score + share  # As `fairness.rank`.
     return Queue(rank, turn, share, score, position, turns, account, shapes, lines)
 
 

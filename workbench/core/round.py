@@ -79,8 +79,10 @@ class Round:
             yield from self._booked(self._guard)
         if self._standings.overdue:
             yield from self._overdue()
-        for level in range(len(self._standings.waiting)):
-            if not self._is_closed:
+        waiting = self._standings.waiting
+        for level, filed in enumerate(waiting):
+            # What is beyond the budget of the first class is of the second.
+            if not self._is_closed and (filed or (level == 1 and waiting[0])):
                 yield from self._of_class(level)
 
     def _booked(self, guard: Guard) -> Iterator[Start]:
@@ -171,7 +173,8 @@ class Round:
                 replace_first(heads, head.after())
                 continue
             allowed = self._limits.allowed(head.account, head.shapes)
-            if not allowed or not self._is_of(level, head.account, filed=level):
+            is_high = head.account.is_high
+            if not allowed or (is_high and not self._is_of(level, head.account, filed=level)):
                 replace_first(heads, head.without_account())
                 continue
             contender = Contender(job, level, head.share, head.score, allowed)
@@ -201,29 +204,35 @@ class Round:
             or standings.has_preemptible
         )
         heads = []
-        filed = [level] if level != 1 else [1, 0]
-        places = ((one, place) for one in filed for place in standings.waiting[one].items())
-        for one, (shapes, tiers) in places:
-            if not is_all and not any(self._pool.may_fit(shape) for shape in shapes):
-                self._is_passing = True
-                continue
-            for tier, accounts in tiers.items():
-                lines = [
-                    (shares[account.owner], turns[0], 0, turns, account)
-                    for account, turns in accounts.items()
-                    if account.owner in agents
-                    and only in {None, account.owner}
-                    and self._is_of(level, account, filed=one)
-                ]
-                if lines:
-                    rank = score(self._state, tier, shapes[0].gpus)
-                    heads.append(queue(rank, shapes, lines))
+        for filed in (1, 0) if level == 1 else (level,):
+            for shapes, tiers in standings.waiting[filed].items():
+                if not is_all and not self._may_fit(shapes):
+                    self._is_passing = True
+                    continue
+                for tier, accounts in tiers.items():
+                    lines = [
+                        (shares[account.owner], turns[0], 0, turns, account)
+                        for account, turns in accounts.items()
+                        if account.owner in agents
+                        and (only is None or account.owner == only)
+                        and (
+                            self._is_of(level, account, filed=filed)
+                            if account.is_high
+                            else filed == level
+                        )
+                    ]
+                    if lines:
+                        rank = score(self._state, tier, shapes[0].gpus)
+                        heads.append(queue(rank, shapes, lines))
         heapify(heads)
         return heads
 
+    def _may_fit(self, shapes: Shapes) -> bool:
+        return any(self._pool.may_fit(shape) for shape in shapes)
+
     def _is_of(self, level: int, account: Account, *, filed: int) -> bool:
-        """Whether jobs count as of a class: those beyond the budget of `high` as of the next."""
-        if filed or not account.is_high:
+        """Whether high jobs count as of a class: those beyond the budget as of the next."""
+        if filed:
             return filed == level
         return (level == 0) == self._limits.may_be_high(account.owner)
 
