@@ -91,11 +91,12 @@ def _mean_and_longest(records: Sequence[Record]) -> tuple[str, str]:
     return _spelt(sum(waits_s) / len(waits_s)), _spelt(max(waits_s))
 
 
-def notices(result: Result) -> Table:
+def notices(result: Result, user: str | None = None) -> Table:
     """Say whom the scheduler interfered with, when, and why in its own words.
 
     Args:
         result: Of one replay.
+        user: Whose jobs; None for everybody's.
 
     Returns:
         A row for each decision about a job other than to start it. Of one that gave way: how long
@@ -106,7 +107,9 @@ def notices(result: Result) -> Table:
         title=f"what {result.policy} decided beyond starting jobs",
         head=("at", "user", "job", "decision", "why", "ran again after"),
         rows=tuple(
-            _notice(records[one.job], one) for one in result.notices if isinstance(one, AboutJob)
+            _notice(records[one.job], one)
+            for one in result.notices
+            if isinstance(one, AboutJob) and user in {None, user_of(records[one.job])}
         ),
     )
 
