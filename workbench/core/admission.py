@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from workbench.core.errors import IllegalEvent, NeverFits, UserError
 from workbench.core.events import CancelRequested, Event, JobSubmitted
-from workbench.core.model import DeviceStatus, Request, Shape
+from workbench.core.model import DeviceStatus, Preemption, Request, Shape
 from workbench.core.placement import is_large_enough, shape_of
 from workbench.core.spelling import count, spell_bytes
 from workbench.core.state import Device, State
 
 
-def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
+def admit(
+    state: State, event: Event, fitting: dict[Shape, None], steps: tuple[Preemption, ...]
+) -> None:
     """Refuses what a user asked for if it cannot be.
 
     Args:
         state: The state; it is not changed.
         event: Any event; only those that users cause are checked.
         fitting: Shapes that this host can give; what is found is added.
+        steps: The steps of preemption that this lab can carry out.
 
     Raises:
         NeverFits: The request is larger than this host could ever give, or not a request.
@@ -33,6 +36,8 @@ def admit(state: State, event: Event, fitting: dict[Shape, None]) -> None:
         known = state.find(event.job)
         if known is None:
             _check_numbers(event.request)
+            if event.request.preemption or event.request.min_gpus is not None:
+                _check_steps(event.request, steps)
             shape = shape_of(event.request)
             if shape not in fitting:
                 _check_host(state, event.request)
@@ -55,6 +60,22 @@ def _check_numbers(request: Request) -> None:
         if value is not None and not 0 < value < float("inf"):
             message = f"{field}={value} is not a finite time of more than 0 seconds"
             raise NeverFits(message, next_step="Give a time of more than 0 seconds, or none")
+
+
+def _check_steps(request: Request, steps: tuple[Preemption, ...]) -> None:
+    for step in request.preemption:
+        if step not in steps:
+            message = f"preemption={step}: this lab cannot carry that step out"
+            known = ", ".join(steps)
+            next_step = f"Choose among {known}, or none" if known else "Ask for no preemption"
+            raise NeverFits(message, next_step=next_step)
+    least = request.min_gpus
+    if least is not None and not 1 <= least <= request.gpus:
+        message = f"min_gpus={least} is not from 1 to gpus={request.gpus}"
+        raise NeverFits(message, next_step="Give the fewest GPUs that the job can go on with")
+    if least is None and Preemption.SHRINK in request.preemption:
+        message = f"preemption={Preemption.SHRINK}: it does not say how far"
+        raise NeverFits(message, next_step="Give min_gpus, the fewest it can go on with")
 
 
 def _check_host(state: State, request: Request) -> None:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Preempt,
+    Resume,
+    Shrink,
+    Stop,
+    Suspend,
+)
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
@@ -24,11 +34,15 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     Tick,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import commits, host, jobs, leases
+from workbench.core.folds import commits, host, jobs, ladder, leases
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -68,11 +82,19 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     JobSubmitted: jobs.job_submitted,
     CancelRequested: jobs.cancel_requested,
     LeaseStarted: leases.lease_started,
+    LeaseShrunk: ladder.lease_shrunk,
+    LeaseGrown: ladder.lease_grown,
+    LeaseSuspended: ladder.lease_suspended,
+    LeaseResumed: ladder.lease_resumed,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,
     Tick: host.tick,
     Grant: commits.grant,
     Stop: commits.stop,
     Preempt: commits.preempt,
+    Shrink: ladder.shrink,
+    Grow: ladder.grow,
+    Suspend: ladder.suspend,
+    Resume: ladder.resume,
     End: commits.end,
 }

@@ -10,19 +10,23 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
-from workbench.core import fairness, preemption
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core import fairness
+from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core.growth import growths
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Outcome, Seconds, Shape, Uid, Units
-from workbench.core.placement import Pool
+from workbench.core.notices import giving_way, going_on
+from workbench.core.placement import Pool, shape_wanted
 from workbench.core.policy import Bypass
-from workbench.core.preemption import Contender, Victims
+from workbench.core.preemption import Contender, GivingWay, Victims
 from workbench.core.reservations import Lane, Reservation, reserve
 from workbench.core.standings import CLASSES, OVERDUE, Standings, Turn
 from workbench.core.state import State, expected_end, lease_id
 
 ITS_TURN = "it is its turn"
 """Ends the reason of a grant that there is nothing to say of."""
+IT_GOES_ON = "it gave way before, and its cores are free"
+"""The reason of a job that goes on while others before it do not fit."""
 
 
 def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decision], Seconds | None]:
@@ -42,22 +46,27 @@ def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decisio
     for job_id, (outcome, reason) in leaving.items():
         number = state.next_decision + len(decisions)
         decisions.append(_leave(state, state.jobs[job_id], number, outcome, reason))
-    if state.waiting_jobs == 0:
+    if state.waiting_jobs == 0 and not state.shrunk:
         return decisions, None
     round_ = _Round(state, standings, pool, leaving)
     number, lease = state.next_decision + len(decisions), state.next_lease
     for wish in round_.wishes():
-        if isinstance(wish, _Start):
+        if isinstance(wish, _GiveWay):
+            decisions.append(giving_way(state, wish.one, wish.winner, number))
+        elif wish.job.grant is not None:
+            again = going_on(state, wish.job, number, wish.reason, is_settled=wish.is_settled)
+            decisions.append(again)
+        else:
             decisions.append(_grant(state, wish, number, lease))
             lease += 1
-        else:
-            decisions.append(_preempt(state, wish, number))
         number += 1
+    if state.shrunk:
+        decisions += growths(state, standings, round_.left(), round_.gone, number)
     return decisions, round_.victims.patient_at
 
 
 class _Start(NamedTuple):
-    """A job gets units."""
+    """A job gets units: all that it asks for, or its cores again if it is suspended."""
 
     job: Job
     units: Units
@@ -68,7 +77,7 @@ class _Start(NamedTuple):
 class _GiveWay(NamedTuple):
     """A running job loses its units to a waiting one."""
 
-    victim: Job
+    one: GivingWay
     winner: Job
 
 
@@ -81,19 +90,6 @@ def _grant(state: State, start: _Start, number: int, lease: int) -> Grant:
         units=start.units,
         reason=start.reason,
         is_settled=start.is_settled,
-    )
-
-
-def _preempt(state: State, wish: _GiveWay, number: int) -> Preempt:
-    assert wish.victim.grant is not None
-    return Preempt(
-        id=number,
-        at=state.at,
-        lease=wish.victim.grant.lease,
-        job=wish.victim.id,
-        step=wish.victim.request.preemption[0],
-        winner=wish.winner.id,
-        reason=preemption.reason(wish.winner, wish.victim),
     )
 
 
@@ -166,13 +162,14 @@ class _Round:
         self._standings = standings
         self._pool = pool
         self._is_own = False
-        self._leaving = leaving
+        self.gone: dict[JobId, None] = dict.fromkeys(leaving)
+        """Jobs on their way out, those that give way now, and those that start now."""
         self._granted: dict[JobId, Units] = {}
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
         self._is_passing = False
         self._shares: dict[Uid, int] = {}
-        self.victims = Victims(state, standings, self._share, spared=dict.fromkeys(leaving))
+        self.victims = Victims(state, standings, self._share, spared=self.gone)
 
     def wishes(self) -> Iterator[_Start | _GiveWay]:
         """Walks the queue in order; looks at one job of each place that does not fit."""
@@ -181,6 +178,12 @@ class _Round:
         for level, shapes in enumerate(self._standings.waiting):
             if shapes:
                 yield from self._of_class(level)
+        if self._state.suspended:
+            yield from self._suspended()
+
+    def left(self) -> Pool:
+        """Returns what is left, a pool of the caller's own."""
+        return self._own()
 
     def _overdue(self) -> Iterator[_Start | _GiveWay]:
         """Starts those who waited too long, on a part of the lab, so that the rest goes on.
@@ -198,7 +201,7 @@ class _Round:
         while heads:
             head = heads[0]
             job, shape = state.jobs[head.turn.job], head.shape
-            if job.id in self._leaving or job.owner not in state.agents:
+            if job.id in self.gone or job.owner not in state.agents:
                 self._advance(heads)
                 continue
             is_lane = lane.is_for(shape)
@@ -222,7 +225,7 @@ class _Round:
         while heads:
             head = heads[0]
             job = self._state.jobs[head.turn.job]
-            if job.id in self._leaving or job.id in self._granted:
+            if job.id in self.gone or job.id in self._granted:
                 self._advance(heads)
                 continue
             contender = Contender(job, level, head.share, head.score, head.shape)
@@ -240,6 +243,23 @@ class _Round:
                 self._advance(heads)  # One that is expected to end sooner may not be.
             else:
                 heappop(heads)
+
+    def _suspended(self) -> Iterator[_Start | _GiveWay]:
+        """Lets suspended jobs pass those that do not fit.
+
+        What they keep may be what those wait for. Only what others are giving back for a job stays
+        that job's.
+        """
+        state, standings = self._state, self._standings
+        self._reserved = [one for one in self._reserved if one.job in state.yielding]
+        jobs = [state.jobs[job] for job in state.suspended if job not in self.gone]
+        jobs.sort(key=lambda job: (standings.level_of(state, job), job.queued_at, job.number))
+        for job in jobs:
+            units = self._place(shape_wanted(job))
+            if units is None or job.owner not in state.agents or job.id in self._granted:
+                continue
+            if self._puts_nobody_off(job, units):
+                yield self._begin(job, units, IT_GOES_ON)
 
     def _heads(self, level: int) -> list[_Queue]:
         """Lists the first job of each place that may get units at all."""
@@ -283,16 +303,20 @@ class _Round:
         if units is not None:
             if self._reserved and not self._puts_nobody_off(job, units):
                 return []
-            self._own().take(units)
-            self._granted[job.id] = units
-            return [_Start(job, units, self._reason(contender), is_settled)]
+            return [self._begin(job, units, self._reason(contender), is_settled=is_settled)]
         if self._reserved or job.id in self._state.yielding:
             return []
         victims = self.victims.of(contender, self._pool)
         if not victims:
             return []
         self._granted[job.id] = self._set_apart(shape, victims)
-        return [_GiveWay(victim, job) for victim in victims]
+        return [_GiveWay(one, job) for one in victims]
+
+    def _begin(self, job: Job, units: Units, reason: str, *, is_settled: bool = False) -> _Start:
+        self._own().take(units)
+        self._granted[job.id] = units
+        self.gone[job.id] = None
+        return _Start(job, units, reason, is_settled)
 
     def _is_put_off(self, job: Job, shape: Shape) -> bool:
         """Whether only a reservation keeps a job of known length from starting."""
@@ -307,9 +331,9 @@ class _Round:
             self._misfits[shape] = None
         return units
 
-    def _set_apart(self, shape: Shape, victims: list[Job]) -> Units:
+    def _set_apart(self, shape: Shape, victims: list[GivingWay]) -> Units:
         """Takes what is free now of a winner's units: the rest is not free yet."""
-        given = [victim.grant.units for victim in victims if victim.grant]
+        given = [one.units for one in victims]
         then = self._pool.copy()
         for one in given:
             then.give_back(one)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
-from workbench.core.placement import Pool, shape_of
+from workbench.core.placement import Pool, shape_wanted
 from workbench.core.spelling import short_job
 from workbench.core.state import State
 
@@ -105,7 +105,7 @@ def _why_never(state: State, job: Job) -> str:
 def _play(state: State, waiting: list[Job]) -> dict[JobId, Seconds]:
     """Starts waiting jobs as units come free; those that never start are left out."""
     free = Pool.of(state)
-    live = [state.jobs[job] for job in state.leases.values()]
+    live = [state.jobs[job] for job in state.leases.values() if job not in state.suspended]
     endings = [
         _Ending(remaining_s, job.number, job.grant.units)
         for job in live
@@ -134,7 +134,7 @@ def _start(
     left: list[Job] = []
     misfits: dict[Shape, None] = {}
     for job in waiting:
-        shape = shape_of(job.request)
+        shape = shape_wanted(job)
         units = None if shape in misfits else free.place(shape)
         if units is None:
             misfits[shape] = None
@@ -143,5 +143,9 @@ def _start(
         free.take(units)
         starts[job.id] = now_s
         if job.request.time_limit_s is not None:
-            heappush(endings, _Ending(now_s + job.request.time_limit_s, job.number, units))
+            in_s = now_s + job.request.time_limit_s
+            if job.grant is not None:  # A suspended one goes on, and then gives back what it kept.
+                in_s -= job.served_s
+                units = replace(job.grant.units, cores=units.cores)
+            heappush(endings, _Ending(in_s, job.number, units))
     return left

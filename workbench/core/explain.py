@@ -8,7 +8,7 @@ from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.job import Job
 from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
-from workbench.core.placement import gpus_in_service, is_large_enough, shape_of
+from workbench.core.placement import gpus_in_service, is_large_enough, shape_wanted
 from workbench.core.spelling import count, short_device, short_job, spell_bytes
 from workbench.core.standings import Standings, in_order
 from workbench.core.state import Device, State
@@ -55,12 +55,14 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     if known is None:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
-    if known.state is JobState.QUEUED:
+    if known.state is JobState.QUEUED or known.state is JobState.SUSPENDED:
         return explain_waiting(state, standings)[job]
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
+        if known.ladder is not None and decision is known.grant:
+            reason = known.ladder.why or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT
@@ -84,13 +86,15 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
     reasons: dict[tuple[bool, Shape], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, shape_of(job.request))
+        kind = (job.owner in state.agents, shape_wanted(job))
         if kind not in reasons:
             reasons[kind] = _why_it_waits(state, job, kind[1])
-        range_ = estimates[job.id]
+        range_, reason = estimates[job.id], reasons[kind]
+        if job.ladder is not None:
+            reason = f"it is suspended: {job.ladder.why}; {reason}"
         explanations[job.id] = Explanation(
             place=place,
-            reason=reasons[kind],
+            reason=reason,
             low_s=range_.low_s,
             high_s=range_.high_s,
             estimate_reason=range_.reason,

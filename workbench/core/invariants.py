@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.core.errors import BrokenInvariant
-from workbench.core.job import Job, deadline_of
+from workbench.core.job import Job, claims_of, deadline_of, is_shrunk
 from workbench.core.model import DeviceId, DeviceStatus, JobId, JobState, LeaseId
 from workbench.core.state import ENDED_JOBS_KEPT, State
 
-_LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
+_UNLEASED = (JobState.QUEUED, JobState.ENDED)
+_PENDING = {
+    JobState.SHRINKING: "shrink",
+    JobState.SUSPENDING: "suspend",
+    JobState.RESUMING: "resume",
+}
 
 
 def check(state: State) -> None:
@@ -21,7 +26,7 @@ def check(state: State) -> None:
     Raises:
         BrokenInvariant: It contradicts itself; all contradictions are named.
     """
-    broken = [*_jobs(state), *_ended(state), *_leases(state), *_counters(state)]
+    broken = [*_jobs(state), *_ladders(state), *_ended(state), *_leases(state), *_counters(state)]
     broken.extend(
         f"{device.id} is available and yet {device.reason}"
         for device in state.devices.values()
@@ -42,7 +47,7 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"job {job.id} is filed under {job_id}"
         if job.state is JobState.ENDED or job.outcome is not None or job.ended_at is not None:
             yield f"live job {job_id} has ended"
-        if (job.state in _LEASED) != (job.grant is not None):
+        if (job.state not in _UNLEASED) != (job.grant is not None):
             yield f"{job.state} job {job_id} has the grant {job.grant}"
         if (job.state is JobState.PREEMPTING) != (job.preempt is not None):
             yield f"{job.state} job {job_id} has the preemption {job.preempt}"
@@ -53,6 +58,22 @@ def _jobs(state: State) -> Iterator[str]:
     due = sorted(deadline for job in state.jobs.values() if (deadline := deadline_of(job)))
     if state.deadlines != due:
         yield f"deadlines are {state.deadlines}, not {due}"
+
+
+def _ladders(state: State) -> Iterator[str]:
+    for job_id, job in state.jobs.items():
+        step = _PENDING.get(job.state)
+        if step is not None and getattr(job.ladder, step, None) is None:
+            yield f"{job.state} job {job_id} has no decision to {step}"
+        if job.state is JobState.SUSPENDED and (job.ladder is None or job.started_at is not None):
+            yield f"suspended job {job_id} runs"
+    suspended = [job.id for job in state.jobs.values() if job.state is JobState.SUSPENDED]
+    if sorted(state.suspended) != sorted(suspended):
+        yield f"suspended jobs are {list(state.suspended)}, not {suspended}"
+    running = [job for job in state.jobs.values() if job.state is JobState.RUNNING]
+    shrunk = [job.id for job in running if is_shrunk(job)]
+    if sorted(state.shrunk) != sorted(shrunk):
+        yield f"shrunk jobs are {list(state.shrunk)}, not {shrunk}"
 
 
 def _ended(state: State) -> Iterator[str]:
@@ -79,9 +100,9 @@ def _leases(state: State) -> Iterator[str]:
     if state.holders != holders:
         yield f"holders are {state.holders}, not {holders}"
     yielding: dict[JobId, tuple[JobId, ...]] = {}
-    preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
-    for preempt in sorted(preempts, key=lambda decision: decision.id):
-        yielding[preempt.winner] = (*yielding.get(preempt.winner, ()), preempt.job)
+    claims = [claim for job in state.jobs.values() for claim in claims_of(job)]
+    for claim in sorted(claims, key=lambda decision: decision.id):
+        yielding[claim.winner] = (*yielding.get(claim.winner, ()), claim.job)
     if state.yielding != yielding:
         yield f"jobs give way as {state.yielding}, not {yielding}"
     if state.leased_cores != sum(grant.units.cores for grant, _ in live):
@@ -92,7 +113,8 @@ def _leases(state: State) -> Iterator[str]:
 
 def _gang(state: State, job: Job) -> Iterator[str]:
     gpus = job.grant.units.gpus if job.grant else ()
-    if len(gpus) != job.request.gpus:
+    least = job.request.gpus if job.ladder is None else job.request.min_gpus or job.request.gpus
+    if not least <= len(gpus) <= job.request.gpus:
         yield f"job {job.id} asked for {job.request.gpus} GPUs and has {gpus}"
     unknown = [gpu for gpu in gpus if gpu not in state.devices]
     if unknown:

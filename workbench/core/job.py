@@ -5,9 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
-from workbench.core.decisions import Grant, Preempt, Stop
+from workbench.core.decisions import Grant, Grow, Preempt, Resume, Shrink, Stop, Suspend
 from workbench.core.history import EDGES_S, RESTART_S
-from workbench.core.model import JobId, JobState, Outcome, Request, Seconds, Uid
+from workbench.core.model import JobId, JobState, Outcome, Request, Seconds, Uid, Units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """What the milder steps of preemption made of a job's lease.
+
+    At most one of the decisions waits for its confirmation.
+
+    Attributes:
+        granted: The lease's units as they were granted: it may grow back to as many GPUs, and goes
+            on with as many cores.
+        shrink: The decision that takes GPUs; None unless it is not confirmed yet.
+        grow: The decision that gave GPUs; likewise.
+        suspend: The decision that takes its cores; likewise.
+        resume: The decision that gave its cores back; likewise.
+        why: What its owner was told when it was shrunk or suspended; empty where it has all again.
+    """
+
+    granted: Units
+    shrink: Shrink | None = None
+    grow: Grow | None = None
+    suspend: Suspend | None = None
+    resume: Resume | None = None
+    why: str = ""
+
+    def at_rest(self) -> Ladder:
+        """Returns it without what waits for a confirmation."""
+        return Ladder(granted=self.granted, why=self.why)
+
+    @property
+    def pending(self) -> Shrink | Grow | Suspend | Resume | None:
+        """The decision that an event has still to confirm."""
+        return self.shrink or self.grow or self.suspend or self.resume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,17 +55,21 @@ class Job:
         notebook: Where it was submitted, if in a notebook.
         number: Counts submissions up from 0; smaller came first.
         submitted_at: When it was queued first.
-        queued_at: Since when it waits; later than `submitted_at` if it was preempted.
-        served_s: How long its earlier leases ran, in seconds; what a REQUEUE threw away included.
-        preemptions: How often it gave way.
+        queued_at: Since when it waits; later than `submitted_at` if it was preempted or suspended.
+        served_s: How long it ran until it was preempted or suspended last, in seconds; what a
+            REQUEUE threw away included.
+        preemptions: How often it gave its lease up for another job.
         level: Of its service, see `history`; never falls.
         entered_at: When it came to its level.
         is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
         state: Moves only along `transitions.TRANSITIONS`.
-        grant: The decision that leased it units; None while it waits, kept after the end.
+        grant: The decision that leased it units, with those that it holds now: fewer GPUs where it
+            was shrunk, no core while it is suspended. None while it waits, kept after the end.
         stop: The decision that ends it; None unless one was taken.
         preempt: The decision that takes its units; None unless it is PREEMPTING.
-        started_at: When the agent confirmed the grant; None until then.
+        ladder: What milder steps made of its lease; None where it is as it was granted.
+        started_at: When the agent confirmed the grant, or last that it goes on; None until then
+            and while it is suspended.
         ended_at: None unless it ended.
         outcome: None unless it ended.
         detail: One sentence on how it ended; empty until then and for `DONE`.
@@ -55,6 +92,7 @@ class Job:
     grant: Grant | None = None
     stop: Stop | None = None
     preempt: Preempt | None = None
+    ladder: Ladder | None = None
     started_at: Seconds | None = None
     ended_at: Seconds | None = None
     outcome: Outcome | None = None
@@ -103,12 +141,38 @@ def deadline_of(job: Job) -> Deadline | None:
     limit_s, since = None, None
     if job.state is JobState.QUEUED and not job.preemptions:
         limit_s, since = job.request.wait_limit_s, job.submitted_at
-    elif job.state is JobState.RUNNING:
+    elif job.state is JobState.RUNNING or job.state is JobState.SHRINKING:
         limit_s, since = job.request.time_limit_s, job.started_at
         limit_s = None if limit_s is None else limit_s - job.served_s
     if limit_s is None or since is None:
         return None
     return Deadline(since + limit_s, job.number, job.id)
+
+
+def claims_of(job: Job) -> list[Preempt | Shrink | Suspend]:
+    """Lists the decisions by which a job is about to give units to others.
+
+    Args:
+        job: Any job.
+
+    Returns:
+        Those that are not confirmed yet, the earliest first.
+    """
+    milder = (job.ladder.shrink, job.ladder.suspend) if job.ladder is not None else ()
+    return [claim for claim in (*milder, job.preempt) if claim is not None]
+
+
+def is_shrunk(job: Job) -> bool:
+    """Tells whether a job has fewer GPUs than it was granted.
+
+    Args:
+        job: Any job.
+    """
+    return (
+        job.ladder is not None
+        and job.grant is not None
+        and len(job.grant.units.gpus) < len(job.ladder.granted.gpus)
+    )
 
 
 def crossing_of(job: Job) -> Deadline | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from workbench.core.model import DeviceId, DeviceStatus, Request, Shape, Units
+from workbench.core.job import Job
+from workbench.core.model import DeviceId, DeviceStatus, JobState, Request, Shape, Units
 from workbench.core.state import Device, State
 
 
@@ -27,6 +28,20 @@ def shape_of(request: Request) -> Shape:
         mig=request.mig or "",
         models=request.models,
     )
+
+
+def shape_wanted(job: Job) -> Shape:
+    """Takes from a waiting job what placement looks at.
+
+    Args:
+        job: A waiting job; a suspended one waits for its cores alone.
+
+    Returns:
+        Its shape.
+    """
+    if job.state is JobState.SUSPENDED and job.ladder is not None:
+        return Shape(gpus=0, gpu_memory_bytes=0, cores=job.ladder.granted.cores, memory_bytes=0)
+    return shape_of(job.request)
 
 
 def is_large_enough(device: Device, gpu_memory_bytes: int) -> bool:
@@ -164,6 +179,37 @@ class Pool:
         if at < len(node) and node[at] == rank:
             del node[at]
             self.free_gpus -= 1
+
+    def suits(self, gpu: DeviceId, shape: Shape) -> bool:
+        """Tells whether a GPU, free or not, could be one of those that a request gets.
+
+        Args:
+            gpu: Any.
+            shape: What is asked for.
+        """
+        rank = self._ranks.get(gpu)
+        return rank is not None and self._is_large(rank, shape)
+
+    def beside(self, gpus: tuple[DeviceId, ...], shape: Shape, most: int) -> tuple[DeviceId, ...]:
+        """Chooses free GPUs for a job that has some already.
+
+        Args:
+            gpus: Those that it has.
+            shape: What it asked for.
+            most: How many it may have then.
+
+        Returns:
+            On the nodes that it is on, where it would fit on one; none where one of its own may
+            not be leased any more.
+        """
+        ranks = [rank for gpu in gpus if (rank := self._ranks.get(gpu)) is not None]
+        if len(ranks) < len(gpus):
+            return ()
+        its_nodes = dict.fromkeys(self._node_of[rank] for rank in ranks)
+        others = [] if shape.gpus <= max(self._sizes) else range(len(self._free))
+        nodes = dict.fromkeys((*its_nodes, *others))
+        free = [rank for node in nodes for rank in self._free[node] if self._is_large(rank, shape)]
+        return tuple(self._gpus[rank].id for rank in free[: most - len(gpus)])
 
     def may_fit(self, shape: Shape) -> bool:
         """Tells whether there is as much as is asked for, wherever it is.

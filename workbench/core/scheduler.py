@@ -12,7 +12,7 @@ from typing import Final
 from workbench.core.admission import admit
 from workbench.core.apply import apply
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, Grant, Grow, Resume
 from workbench.core.events import (
     DeviceBusyOutside,
     DeviceLost,
@@ -24,17 +24,21 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
 )
 from workbench.core.job import Job
-from workbench.core.model import JobId, JobState, Seconds, Shape
+from workbench.core.model import JobId, JobState, Seconds, Shape, Units
 from workbench.core.placement import Pool
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
-_CHANGES_THE_HOST: Final = (
+_CHANGES_THE_POOL: Final = (
     HostSeen,
     DeviceSeen,
     DeviceLost,
@@ -42,6 +46,17 @@ _CHANGES_THE_HOST: Final = (
     DispatchHeld,
     DispatchResumed,
     HostRebooted,
+    LeaseShrunk,
+    LeaseSuspended,
+)
+"""What changes more of the pool than the end of a lease does; it is made anew then."""
+_OF_A_LEASE: Final = (
+    LeaseStarted,
+    LeaseEnded,
+    LeaseShrunk,
+    LeaseGrown,
+    LeaseSuspended,
+    LeaseResumed,
 )
 
 
@@ -143,7 +158,7 @@ class Scheduler:
             IllegalEvent: As for `handle`.
         """
         state = self._state
-        admit(state, event, self._fitting)
+        admit(state, event, self._fitting, self._settings.steps)
         job = self._subject(event)
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
@@ -153,7 +168,7 @@ class Scheduler:
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
         )
-        if isinstance(event, _CHANGES_THE_HOST):
+        if isinstance(event, _CHANGES_THE_POOL):
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
@@ -183,6 +198,10 @@ class Scheduler:
             apply(state, decision)
             if isinstance(decision, Grant):
                 self._pool.take(decision.units)
+            elif isinstance(decision, Grow):
+                self._pool.take(Units(gpus=decision.gpus))
+            elif isinstance(decision, Resume):
+                self._pool.take(Units(cores=decision.cores))
             self._follow(decision.job)
         return decisions
 
@@ -199,22 +218,21 @@ class Scheduler:
             times.append(self._state.deadlines[0].at)
         return min((at for at in times if at is not None), default=None)
 
-    def unconfirmed(self) -> list[Grant | Stop | Preempt]:
+    def unconfirmed(self) -> list[Decision]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.
 
         Returns:
-            At most one for each lease, in the order of their ids. A stop replaces its grant: an
-            agent that is told to stop a lease it never heard of must never start it.
+            At most one for each lease, in the order of their ids. A stop replaces its grant, and
+            any milder step: an agent that is told to stop a lease it never heard of must never
+            start it.
         """
         jobs = [self._state.jobs[job] for job in self._state.leases.values()]
-        grants = [job.grant for job in jobs if job.grant and job.state is JobState.STARTING]
-        stops = [job.stop for job in jobs if job.stop]
-        preempts = [job.preempt for job in jobs if job.preempt]
-        return sorted([*grants, *stops, *preempts], key=lambda decision: decision.id)
+        decisions = [decision for job in jobs if (decision := _unconfirmed(job)) is not None]
+        return sorted(decisions, key=lambda decision: decision.id)
 
     def _subject(self, event: Event) -> Job | None:
         """Finds the job of a live lease that an event is about."""
-        if not isinstance(event, LeaseStarted | LeaseEnded):
+        if not isinstance(event, _OF_A_LEASE):
             return None
         job_id = self._state.leases.get(event.lease)
         return None if job_id is None else self._state.jobs[job_id]
@@ -223,3 +241,11 @@ class Scheduler:
         job = self._state.find(job_id)
         if job is not None:
             self._standings.follow(self._state, job)
+
+
+def _unconfirmed(job: Job) -> Decision | None:
+    if job.stop is not None or job.preempt is not None:
+        return job.stop or job.preempt
+    if job.state is JobState.STARTING:
+        return job.grant
+    return job.ladder.pending if job.ladder is not None else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from workbench.core.model import DeviceId, JobId
+from workbench.core.model import DeviceId, JobId, Seconds
 
 _GIB = 1 << 30
 _MIB = 1 << 20
+_UNITS_FROM = 1.5
+"""A span of fewer than so many of a unit is spelled in the next smaller one."""
 _ID_SHOWN = 8
 """So much of a job's id the tables of jobs show."""
 
@@ -26,6 +28,21 @@ def spell_bytes(amount_bytes: int) -> str:
     whole, part = divmod(hundredths, 100)
     decimals = f".{part:02}".rstrip("0").rstrip(".")
     return f"{whole}{decimals} {name}"
+
+
+def spell_span(seconds: Seconds) -> str:
+    """Spells about how long something takes.
+
+    Args:
+        seconds: At least 0.
+
+    Returns:
+        One rounded number with its unit, such as `40 s`, `15 min` or `2 h`.
+    """
+    for unit_s, name in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= _UNITS_FROM * unit_s:
+            return f"{seconds / unit_s:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def count(number: int, noun: str) -> str:

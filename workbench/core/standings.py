@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from workbench.core import fairness
 from workbench.core.job import Job, crossing_of, waited_s
-from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
-from workbench.core.placement import shape_of
+from workbench.core.model import JobId, JobState, Preemption, PriorityClass, Seconds, Shape, Uid
+from workbench.core.placement import shape_wanted
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
 from workbench.core.state import State
@@ -22,6 +22,8 @@ from workbench.core.state import State
 CLASSES: Final = tuple(PriorityClass)
 OVERDUE: Final = -1
 """Stands for a class before all others, where classes are indices."""
+_WAITING: Final = frozenset({JobState.QUEUED, JobState.SUSPENDED})
+_MAY_GIVE_WAY: Final = frozenset({JobState.RUNNING, JobState.SHRINKING, JobState.SUSPENDED})
 _SLACK_S: Final = 1e-6
 """Times are sums: so much short of a bound is at it."""
 
@@ -76,7 +78,9 @@ class Standings:
         """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
         lists is empty. They wait in their place too."""
         self.running: dict[JobId, tuple[int, int, Turn]] = {}
-        """Running jobs that may be preempted: class, tier and turn."""
+        """Running jobs that may be preempted, and suspended ones: class, tier and turn."""
+        self.ladders: dict[tuple[Preemption, ...], int] = {}
+        """How many of `running` allow each choice of steps; at least 1."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
@@ -129,20 +133,16 @@ class Standings:
         """
         known = self._places.pop(job.id, None)
         if known is not None:
-            self._leave(*known)
-        overdue = self._overdue_turns.pop(job.id, None)
-        if overdue is not None:
-            shape = shape_of(job.request)
-            turns = self.overdue[shape]
-            del turns[bisect_left(turns, overdue)]
-            if not turns:
-                del self.overdue[shape]
-        self.running.pop(job.id, None)
+            self._leave(job.id, *known)
+        if self.running.pop(job.id, None) is not None:
+            self._count(job.request.preemption, -1)
         change = None
-        if job.state is JobState.QUEUED:
+        if job.state in _WAITING:
             change = self._wait(state, job)
-        elif job.state is JobState.RUNNING and job.request.preemption and not job.is_settled:
-            change = self._run(state, job)
+        if job.request.preemption and job.state in _MAY_GIVE_WAY and not job.is_settled:
+            self._count(job.request.preemption, 1)
+            runs_until = self._run(state, job)
+            change = runs_until if change is None else change
         if change is None:
             self._changes.pop(job.id, None)
         elif self._changes.get(job.id) != change:
@@ -180,7 +180,7 @@ class Standings:
         if (
             level
             and ageing_s is not None
-            and job.state is JobState.QUEUED
+            and job.state in _WAITING
             and job.queued_at + ageing_s <= state.at
         ):
             level -= 1
@@ -195,9 +195,9 @@ class Standings:
             if overdue_at <= state.at + _SLACK_S:
                 overdue = Turn(overdue_at, job.number, job.id)
                 self._overdue_turns[job.id] = overdue
-                insort(self.overdue.setdefault(shape_of(job.request), []), overdue)
+                insort(self.overdue.setdefault(shape_wanted(job), []), overdue)
         level = self.level_of(state, job)
-        place = Place(level, shape_of(job.request), self.policy.tier(state, job), job.owner)
+        place = Place(level, shape_wanted(job), self.policy.tier(state, job), job.owner)
         turn = self.turn_of(state, job)
         queues = self.waiting[level].setdefault(place.shape, {})
         insort(queues.setdefault((place.tier, place.owner), []), turn)
@@ -206,7 +206,7 @@ class Standings:
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
         return min(times, default=None)
 
-    def _leave(self, place: Place, turn: Turn) -> None:
+    def _leave(self, job: JobId, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
         queues = shapes[place.shape]
         turns = queues[place.tier, place.owner]
@@ -215,12 +215,27 @@ class Standings:
             del queues[place.tier, place.owner]
             if not queues:
                 del shapes[place.shape]
+        overdue = self._overdue_turns.pop(job, None)
+        if overdue is not None:
+            turns = self.overdue[place.shape]
+            del turns[bisect_left(turns, overdue)]
+            if not turns:
+                del self.overdue[place.shape]
+
+    def _count(self, ladder: tuple[Preemption, ...], change: int) -> None:
+        left = self.ladders.get(ladder, 0) + change
+        if left:
+            self.ladders[ladder] = left
+        else:
+            del self.ladders[ladder]
 
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
         level = self.level_of(state, job)
         self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
+        if job.state is JobState.SUSPENDED:  # Time changes only its place among those that wait.
+            return None
         crossing = crossing_of(job)
         quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)

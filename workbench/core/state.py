@@ -95,13 +95,16 @@ class State:
         next_decision: The id of the next decision; larger than every decision's.
         next_lease: The number of the next lease; larger than every lease's.
         leases: Derived. Live leases, in the order of their grants, and the job of each: exactly
-            the jobs that are STARTING, RUNNING, PREEMPTING or STOPPING.
+            the live jobs that are not QUEUED.
         holders: Derived. The lease of each leased GPU; a GPU has at most one.
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
-        yielding: Derived. The PREEMPTING jobs of each job that they give way to.
+        yielding: Derived. The jobs that are about to give units to each job, in the order in which
+            that was decided.
+        suspended: Derived. The SUSPENDED jobs: they wait and hold a lease.
+        shrunk: Derived. The RUNNING jobs that have fewer GPUs than they were granted.
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
-            RUNNING job with a time limit: the one expires, the other is stopped.
+            RUNNING or SHRINKING job with a time limit: the one expires, the other is stopped.
         crossings: Derived, sorted. When each RUNNING job comes to its next level of service.
     """
 
@@ -123,13 +126,15 @@ class State:
     leased_cores: int = 0
     leased_memory_bytes: int = 0
     yielding: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
+    suspended: dict[JobId, None] = field(default_factory=dict)
+    shrunk: dict[JobId, None] = field(default_factory=dict)
     deadlines: list[Deadline] = field(default_factory=list)
     crossings: list[Deadline] = field(default_factory=list)
 
     @property
     def waiting_jobs(self) -> int:
-        """How many jobs wait."""
-        return len(self.jobs) - len(self.leases)
+        """How many jobs wait, suspended ones included."""
+        return len(self.jobs) - len(self.leases) + len(self.suspended)
 
     def find(self, job: JobId) -> Job | None:
         """Looks a job up among the live and the lately ended ones.

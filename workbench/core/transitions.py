@@ -5,13 +5,28 @@ JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING ─ 
                 End└────── LeaseEnded ────────┼───────────────────────────────────┘ │
                  │                        STOPPING ←────────── Stop ────────────────┘
                  └────────→ ENDED ←─ LeaseEnded, HostRebooted (from every state with a lease)
+
+RUNNING ─ Shrink → SHRINKING ─ LeaseShrunk → RUNNING; Grow and LeaseGrown leave it RUNNING
+RUNNING ─ Suspend → SUSPENDING ─ LeaseSuspended → SUSPENDED ─ Resume → RESUMING
+                                                     RUNNING ← LeaseResumed ─┘
+Stop overtakes all of these, Preempt those that are SHRINKING or SUSPENDED.
 """
 
 from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Preempt,
+    Resume,
+    Shrink,
+    Stop,
+    Suspend,
+)
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
@@ -19,43 +34,55 @@ from workbench.core.events import (
     HostRebooted,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
 )
 from workbench.core.model import JobState
 
-QUEUED, STARTING, RUNNING, PREEMPTING, STOPPING, ENDED = JobState
+(
+    QUEUED,
+    STARTING,
+    RUNNING,
+    SHRINKING,
+    SUSPENDING,
+    SUSPENDED,
+    RESUMING,
+    PREEMPTING,
+    STOPPING,
+    ENDED,
+) = JobState
+
+_STARTED: Final = (RUNNING, SHRINKING, SUSPENDING, SUSPENDED, RESUMING, PREEMPTING, STOPPING)
+_REPEATED: Final[dict[JobState | None, JobState]] = {state: state for state in _STARTED}
+"""An agent repeats its confirmation after it lost the controller; a stop may overtake it."""
+_GONE: Final[dict[JobState | None, JobState]] = {
+    # A job that is preempted waits again, unless it was done before it came.
+    **dict.fromkeys((STARTING, *_STARTED, ENDED), ENDED),
+    PREEMPTING: QUEUED,
+}
 
 TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
     # Submitting and cancelling are idempotent, because clients repeat them when a reply is lost.
     JobSubmitted: {None: QUEUED} | {state: state for state in JobState},
     CancelRequested: {state: state for state in JobState},
     Grant: {QUEUED: STARTING},
-    # An agent repeats its confirmation after it lost the controller; a stop may overtake it.
-    LeaseStarted: {
-        STARTING: RUNNING,
-        RUNNING: RUNNING,
-        PREEMPTING: PREEMPTING,
-        STOPPING: STOPPING,
-    },
-    Preempt: {RUNNING: PREEMPTING},
-    Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
-    # A job that is preempted waits again, unless it was done before it came.
-    LeaseEnded: {
-        STARTING: ENDED,
-        RUNNING: ENDED,
-        PREEMPTING: QUEUED,
-        STOPPING: ENDED,
-        ENDED: ENDED,
-    },
+    LeaseStarted: {STARTING: RUNNING, **_REPEATED},
+    Preempt: {RUNNING: PREEMPTING, SHRINKING: PREEMPTING, SUSPENDED: PREEMPTING},
+    Shrink: {RUNNING: SHRINKING},
+    LeaseShrunk: {**_REPEATED, SHRINKING: RUNNING, ENDED: ENDED},
+    Grow: {RUNNING: RUNNING},
+    LeaseGrown: {**_REPEATED, ENDED: ENDED},
+    Suspend: {RUNNING: SUSPENDING},
+    LeaseSuspended: {**_REPEATED, SUSPENDING: SUSPENDED, ENDED: ENDED},
+    Resume: {SUSPENDED: RESUMING},
+    LeaseResumed: {**_REPEATED, RESUMING: RUNNING, ENDED: ENDED},
+    Stop: {state: STOPPING for state in (STARTING, *_STARTED) if state is not STOPPING},
+    LeaseEnded: _GONE,
     End: {QUEUED: ENDED},
-    HostRebooted: {
-        QUEUED: QUEUED,
-        STARTING: ENDED,
-        RUNNING: ENDED,
-        PREEMPTING: QUEUED,
-        STOPPING: ENDED,
-        ENDED: ENDED,
-    },
+    HostRebooted: {QUEUED: QUEUED, **_GONE},
 }
 """Entry, then state of its job (None: no such job) → next state. What is not listed is illegal."""
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from workbench.core import fairness
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Preempt,
+    Resume,
+    Shrink,
+    Stop,
+    Suspend,
+)
 from workbench.core.filing import put
-from workbench.core.folds.leases import forget_yielding
+from workbench.core.folds.leases import drop_claims
 from workbench.core.job import Job, evolve
-from workbench.core.model import DeviceId, DeviceStatus, JobState
+from workbench.core.model import DeviceId, DeviceStatus, JobState, Preemption
 from workbench.core.state import State, lease_id
 from workbench.core.transitions import next_state, refuse
+
+_STOPS: Final = (Preemption.CHECKPOINT, Preemption.REQUEUE)
 
 
 def grant(state: State, decision: Grant) -> None:
@@ -39,7 +53,7 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
     if len(units.gpus) != job.request.gpus or len(set(units.gpus)) != len(units.gpus):
         refuse(decision, f"the job asked for {job.request.gpus} different GPUs")
     for gpu in units.gpus:
-        if not _may_be_leased(state, gpu):
+        if not may_be_leased(state, gpu):
             refuse(decision, f"{gpu} is leased, unknown or not available")
     if len({state.devices[gpu].simulated for gpu in units.gpus}) > 1:
         refuse(decision, "simulated and real GPUs are never mixed")
@@ -49,7 +63,8 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
         refuse(decision, "that much memory is not free")
 
 
-def _may_be_leased(state: State, gpu: DeviceId) -> bool:
+def may_be_leased(state: State, gpu: DeviceId) -> bool:
+    """Tells whether a GPU can be part of a lease from now on."""
     device = state.devices.get(gpu)
     return (
         device is not None
@@ -60,23 +75,24 @@ def _may_be_leased(state: State, gpu: DeviceId) -> bool:
 
 
 def stop(state: State, decision: Stop) -> None:
-    job, following = _live_job(state, decision)
-    if job.grant is None or job.grant.lease != decision.lease:
-        refuse(decision, "the job does not hold this lease")
+    job, following, _ = holding_job(state, decision)
     state.cancelling.pop(job.id, None)
-    if job.preempt is not None:
-        forget_yielding(state, job.preempt)
-    put(state, evolve(job, state=following, stop=decision, preempt=None), before=job)
+    drop_claims(state, job)
+    ladder = job.ladder.at_rest() if job.ladder is not None else None
+    after = evolve(job, state=following, stop=decision, preempt=None, ladder=ladder)
+    put(state, after, before=job)
 
 
 def preempt(state: State, decision: Preempt) -> None:
-    job, following = _live_job(state, decision)
-    if job.grant is None or job.grant.lease != decision.lease:
-        refuse(decision, "the job does not hold this lease")
-    if decision.step not in job.request.preemption:
+    job, following, _ = holding_job(state, decision)
+    if decision.step not in job.request.preemption or decision.step not in _STOPS:
         refuse(decision, f"the job gives way by {job.request.preemption}")
     state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
-    put(state, evolve(job, state=following, preempt=decision), before=job)
+    ladder = job.ladder
+    # GPUs that it was asked for before are another's as soon as it gives them back.
+    if ladder is not None and ladder.shrink is None:
+        ladder = ladder.at_rest()
+    put(state, evolve(job, state=following, preempt=decision, ladder=ladder), before=job)
 
 
 def end(state: State, decision: End) -> None:
@@ -90,6 +106,16 @@ def end(state: State, decision: End) -> None:
         detail=decision.reason,
     )
     put(state, after, before=job)
+
+
+def holding_job(
+    state: State, decision: Stop | Preempt | Shrink | Grow | Suspend | Resume
+) -> tuple[Job, JobState, Grant]:
+    """Finds the job of a decision on its lease, its next state and its grant."""
+    job, following = _live_job(state, decision)
+    if job.grant is None or job.grant.lease != decision.lease:
+        refuse(decision, "the job does not hold this lease")
+    return job, following, job.grant
 
 
 def _live_job(state: State, decision: Decision) -> tuple[Job, JobState]:

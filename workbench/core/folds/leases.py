@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from workbench.core import fairness
-from workbench.core.decisions import Preempt
+from workbench.core.decisions import Preempt, Shrink, Suspend
 from workbench.core.errors import IllegalEvent
-from workbench.core.events import HostRebooted, LeaseEnded, LeaseStarted
+from workbench.core.events import (
+    HostRebooted,
+    LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
+    LeaseStarted,
+    LeaseSuspended,
+)
 from workbench.core.filing import cross, put
 from workbench.core.history import EDGES_S, size_class
-from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
+from workbench.core.job import Job, claims_of, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
@@ -20,14 +28,14 @@ _BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
 
 
 def lease_started(state: State, event: LeaseStarted) -> None:
-    job = _job_of(state, event)
+    job = job_of(state, event)
     following = next_state(event, job.state if job else JobState.ENDED)
-    if job and job.started_at is None:
+    if job and job.started_at is None and job.ladder is None:  # A suspended one started before.
         put(state, evolve(job, state=following, started_at=event.at), before=job)
 
 
 def lease_ended(state: State, event: LeaseEnded) -> None:
-    job = _job_of(state, event)
+    job = job_of(state, event)
     following = next_state(event, job.state if job else JobState.ENDED)
     if job:
         if event.outcome in _BY_ITSELF:
@@ -43,7 +51,10 @@ def host_rebooted(state: State, event: HostRebooted) -> None:
     state.agents.clear()
 
 
-def _job_of(state: State, event: LeaseStarted | LeaseEnded) -> Job | None:
+def job_of(
+    state: State,
+    event: LeaseStarted | LeaseShrunk | LeaseGrown | LeaseSuspended | LeaseResumed | LeaseEnded,
+) -> Job | None:
     """Finds the job of a live lease; None for a lease that is over.
 
     A lease that was never granted is refused. Leases are numbered, so the two can be told apart
@@ -76,8 +87,7 @@ def _end_lease(
     state.leased_memory_bytes -= units.memory_bytes
     fairness.charge(state, job.owner, at, -fairness.weight(units))
     served = served_s(job, at)
-    if job.preempt is not None:
-        forget_yielding(state, job.preempt)
+    drop_claims(state, job)
     if following is JobState.QUEUED:
         put(state, _waiting_again(job, at, served), before=job)
         return
@@ -94,6 +104,7 @@ def _end_lease(
         job,
         state=following,
         preempt=None,
+        ladder=None,
         served_s=served,
         ended_at=at,
         outcome=outcome,
@@ -111,13 +122,21 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
         preemptions=job.preemptions + 1,
         grant=None,
         preempt=None,
+        ladder=None,
         started_at=None,
     )
 
 
-def forget_yielding(state: State, preempt: Preempt) -> None:
-    left = tuple(job for job in state.yielding[preempt.winner] if job != preempt.job)
+def drop_claims(state: State, job: Job) -> None:
+    """Forgets to whom a job was about to give units."""
+    for claim in claims_of(job):
+        forget_yielding(state, claim)
+
+
+def forget_yielding(state: State, claim: Preempt | Shrink | Suspend) -> None:
+    """Forgets that a job was about to give units to another."""
+    left = tuple(job for job in state.yielding[claim.winner] if job != claim.job)
     if left:
-        state.yielding[preempt.winner] = left
+        state.yielding[claim.winner] = left
     else:
-        del state.yielding[preempt.winner]
+        del state.yielding[claim.winner]

@@ -1,0 +1,105 @@
+"""Decisions that make a job give way and go on, and what its owner is told.
+
+That is: by whom, why, and what comes then.
+"""
+
+from __future__ import annotations
+
+from workbench.core.decisions import Preempt, Resume, Shrink, Suspend
+from workbench.core.job import Job, served_s
+from workbench.core.model import Preemption
+from workbench.core.preemption import GivingWay
+from workbench.core.spelling import count, short_job, spell_span
+from workbench.core.state import State
+
+
+def giving_way(
+    state: State, one: GivingWay, winner: Job, number: int
+) -> Preempt | Shrink | Suspend:
+    """Makes the decision.
+
+    Args:
+        state: The state; it is not changed.
+        one: Who gives way, and how.
+        winner: Who gets the units.
+        number: The decision's id.
+
+    Returns:
+        The decision for the step.
+    """
+    job = one.job
+    assert job.grant is not None
+    lease, reason = job.grant.lease, _reason(state, one, winner)
+    if one.step is Preemption.SHRINK:
+        return Shrink(
+            id=number,
+            at=state.at,
+            lease=lease,
+            job=job.id,
+            gpus=one.units.gpus,
+            winner=winner.id,
+            reason=reason,
+        )
+    if one.step is Preemption.SUSPEND:
+        return Suspend(
+            id=number, at=state.at, lease=lease, job=job.id, winner=winner.id, reason=reason
+        )
+    return Preempt(
+        id=number,
+        at=state.at,
+        lease=lease,
+        job=job.id,
+        step=one.step,
+        winner=winner.id,
+        reason=reason,
+    )
+
+
+def going_on(state: State, job: Job, number: int, reason: str, *, is_settled: bool) -> Resume:
+    """Makes the decision that has a suspended job go on.
+
+    Args:
+        state: The state; it is not changed.
+        job: A suspended job.
+        number: The decision's id.
+        reason: Why it is its turn.
+        is_settled: Whether it waited past the bound.
+
+    Returns:
+        The decision, with the cores that it was granted.
+    """
+    assert job.grant is not None
+    assert job.ladder is not None
+    return Resume(
+        id=number,
+        at=state.at,
+        lease=job.grant.lease,
+        job=job.id,
+        cores=job.ladder.granted.cores,
+        reason=reason,
+        is_settled=is_settled,
+    )
+
+
+def _reason(state: State, one: GivingWay, winner: Job) -> str:
+    """Says to the victim's owner what happens; one sentence without its full stop."""
+    if one.step is Preemption.SHRINK:
+        needs = f"needs {count(len(one.units.gpus), 'GPU')} of its"
+        then = "it gets them back when no waiting job can use them"
+    elif one.step is Preemption.SUSPEND:
+        needs, then = "needs its cores", _way_back(state, winner, "goes on")
+    else:
+        needs, then = "needs its units", _way_back(state, winner, "comes back")
+    if winner.request.priority is not one.job.request.priority:
+        return f"{short_job(winner.id)} of class {winner.request.priority} {needs}; {then}"
+    return f"{short_job(winner.id)} stands higher and {needs}; {then}"
+
+
+def _way_back(state: State, winner: Job, comes_back: str) -> str:
+    """Says when, where that is known: nobody else waits, and how long the winner takes is told."""
+    expected_s = winner.request.expected_s
+    if expected_s is not None and state.waiting_jobs == 1:
+        left_s = expected_s - served_s(winner, state.at)
+        if left_s > 0:
+            return f"it {comes_back} after about {spell_span(left_s)}"
+    return "it keeps its place by class, fair share and order"
