@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from itertools import takewhile
+from dataclasses import replace
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,28 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.core.builders import ALICE, BOB, GIB, Lab, gpu, history, same, seen
 from workbench.core.apply import apply
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Preempt,
+    Resume,
+    Shrink,
+    Stop,
+    Suspend,
+)
 from workbench.core.errors import IllegalEvent, NeverFits
 from workbench.core.events import (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     Tick,
 )
 from workbench.core.model import (
@@ -41,7 +56,21 @@ from workbench.policies import POLICIES
 from workbench.policies.fifo import Fifo
 
 CORES, MEMORY_GIB, GPUS = 8, 16, 4
+LADDERS = [steps for number in range(5) for steps in combinations(Preemption, number)]
+LADDERS += 16 * [tuple(Preemption), (Preemption.SUSPEND,)]
+"""Any, and often those with the milder steps: those come up where much goes together."""
 RANK = {priority: rank for rank, priority in enumerate(PriorityClass)}
+
+
+def elastic(request: dict[str, Any]) -> dict[str, Any]:
+    return {**request, "min_gpus": max(request["gpus"] - 2, 1)}
+
+
+def rigid(request: dict[str, Any]) -> dict[str, Any]:
+    """A job without GPUs cannot say how few will do."""
+    steps = [step for step in request["preemption"] if step is not Preemption.SHRINK]
+    return {**request, "preemption": tuple(steps)}
+
 
 requests = st.fixed_dictionaries(
     {
@@ -53,19 +82,25 @@ requests = st.fixed_dictionaries(
         "time_limit_s": st.sampled_from([None, 5.0, 20.0]),
         "wait_limit_s": st.sampled_from([None, 5.0, 20.0]),
         "expected_s": st.sampled_from([None, 3.0, 30.0]),
-        "preemption": st.sampled_from([(), (Preemption.CHECKPOINT,), (Preemption.REQUEUE,)]),
+        "preemption": st.sampled_from(LADDERS),
     }
-)
+).map(lambda request: elastic(request) if request["gpus"] else rigid(request))
+
 rules = st.builds(
     Settings,
     bound_s=st.sampled_from([None, 10.0]),
     ageing_s=st.sampled_from([None, 6.0]),
     quantum_s=st.sampled_from([0.0, 4.0]),
+    restart_s=st.sampled_from([0.0, 2.0]),
     fair_share=st.booleans(),
 )
 owners = st.sampled_from([ALICE, BOB])
 numbers = st.integers(0, GPUS - 1)
 picks = st.integers(0, 1000)
+
+
+def without(units: Units, gpus: tuple[Any, ...]) -> Units:
+    return replace(units, gpus=tuple(gpu_ for gpu_ in units.gpus if gpu_ not in gpus))
 
 
 class AnyLab(RuleBasedStateMachine):
@@ -96,6 +131,10 @@ class AnyLab(RuleBasedStateMachine):
             settings=rules,
         )
         self.preempted: dict[str, str] = {}
+        self.shrinking: dict[str, Shrink] = {}
+        self.suspending: dict[str, Suspend] = {}
+        self.suspended: dict[str, float] = {}
+        self.resuming: dict[str, Resume] = {}
         self.agents = dict.fromkeys(agents)
         self.requests: dict[str, tuple[int, Request]] = {}
         self.waiting: dict[str, float] = {}
@@ -141,13 +180,17 @@ class AnyLab(RuleBasedStateMachine):
     @rule(pick=picks)
     def start(self, pick: int) -> None:
         job = self.pick(self.leased, pick)
-        self.started.setdefault(job, self.lab.at)
+        if job not in self.suspended and job not in self.resuming:
+            self.started.setdefault(job, self.lab.at)
         self.judge(self.lab.start(job))
 
     @rule(seconds=st.sampled_from([0.0, 5.0]))
     def start_all_and_wait(self, seconds: float) -> None:
         for job in list(self.leased):
-            if job in self.leased and job not in self.started:
+            if job in self.leased and job not in {**self.started, **self.suspended}:
+                if job in self.resuming:
+                    self.go_on(job)
+                    continue
                 self.started[job] = self.lab.at
                 self.judge(self.lab.start(job))
         self.wait(seconds)
@@ -155,13 +198,65 @@ class AnyLab(RuleBasedStateMachine):
     @precondition(lambda self: self.leased)
     @rule(pick=picks, outcome=st.sampled_from([Outcome.DONE, Outcome.FAILED, Outcome.KILLED]))
     def end(self, pick: int, outcome: Outcome) -> None:
-        job = self.pick(self.leased, pick)
+        self.end_one(self.pick(self.leased, pick), outcome)
+
+    def end_one(self, job: str, outcome: Outcome) -> None:
         del self.leased[job]
+        self.forget_steps(job)
         since = self.started.pop(job, self.lab.at)
         if self.preempted.pop(job, None) is not None and outcome is Outcome.KILLED:
             self.waiting[job] = self.lab.at
             self.served[job] = self.served.get(job, 0.0) + self.lab.at - since
         self.judge(self.lab.end(job, outcome))
+
+    def forget_steps(self, job: str) -> None:
+        for pending in (self.shrinking, self.suspending, self.suspended, self.resuming):
+            pending.pop(job, None)
+
+    @precondition(lambda self: self.leased)
+    @rule(pick=picks)
+    def shrunk(self, pick: int) -> None:
+        """The job gives back what it was asked for; a repeated word changes nothing."""
+        job = self.pick(self.shrinking or self.leased, pick)
+        shrink = self.shrinking.pop(job, None)
+        gpus = shrink.gpus if shrink is not None else ()
+        if self.has_started(job):
+            self.leased[job] = without(self.leased[job], gpus)
+            event = LeaseShrunk(at=self.lab.at, lease=self.lab.lease(job), gpus=gpus)
+            self.judge(self.lab.send(event))
+
+    @precondition(lambda self: self.leased)
+    @rule(pick=picks)
+    def grown(self, pick: int) -> None:
+        job = self.pick(self.leased, pick)
+        if self.has_started(job):
+            self.judge(self.lab.send(LeaseGrown(at=self.lab.at, lease=self.lab.lease(job))))
+
+    @precondition(lambda self: self.leased)
+    @rule(pick=picks)
+    def stand_still(self, pick: int) -> None:
+        job = self.pick(self.suspending or self.leased, pick)
+        if not self.has_started(job):
+            return
+        if self.suspending.pop(job, None) is not None:
+            since = self.started.pop(job)
+            self.served[job] = self.served.get(job, 0.0) + self.lab.at - since
+            self.suspended[job] = self.lab.at
+            self.leased[job] = replace(self.leased[job], cores=0)
+        self.judge(self.lab.send(LeaseSuspended(at=self.lab.at, lease=self.lab.lease(job))))
+
+    @precondition(lambda self: self.resuming)
+    @rule(pick=picks)
+    def resumed(self, pick: int) -> None:
+        self.go_on(self.pick(self.resuming, pick))
+
+    def go_on(self, job: str) -> None:
+        del self.resuming[job]
+        self.started[job] = self.lab.at
+        self.judge(self.lab.send(LeaseResumed(at=self.lab.at, lease=self.lab.lease(job))))
+
+    def has_started(self, job: str) -> bool:
+        return job in self.started or job in self.suspended or job in self.resuming
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 7.0]))
     def wait(self, seconds: float) -> None:
@@ -210,6 +305,8 @@ class AnyLab(RuleBasedStateMachine):
             self.waiting[job] = self.lab.at
             since = self.started.get(job, self.lab.at)
             self.served[job] = self.served.get(job, 0.0) + self.lab.at - since
+        for job in list(self.leased):
+            self.forget_steps(job)
         self.leased.clear()
         self.started.clear()
         self.preempted.clear()
@@ -238,39 +335,122 @@ class AnyLab(RuleBasedStateMachine):
         for decision in decisions:
             if isinstance(decision, Grant):
                 self.judge_grant(decision)
-            elif isinstance(decision, Preempt):
-                self.judge_preempt(decision)
+            elif isinstance(decision, Preempt | Shrink | Suspend):
+                self.judge_giving_way(decision)
+            elif isinstance(decision, Grow):
+                self.judge_grow(decision)
+            elif isinstance(decision, Resume):
+                self.judge_resume(decision)
             else:
                 self.judge_end(decision)
-        for winner in {decision.winner for decision in decisions if isinstance(decision, Preempt)}:
+        winners = [d.winner for d in decisions if isinstance(d, Preempt | Shrink | Suspend)]
+        for winner in dict.fromkeys(winners):
             self.judge_winner(winner)
 
-    def judge_preempt(self, preempt: Preempt) -> None:
+    def judge_giving_way(self, preempt: Preempt | Shrink | Suspend) -> None:
         """Only what runs, may give way, is past its quantum and stands no higher."""
-        assert preempt.job in self.started
-        assert preempt.winner in self.waiting
         _, victim = self.requests[preempt.job]
         owner, winner = self.requests[preempt.winner]
+        waits = {**self.waiting, **self.suspended}
+        assert preempt.winner in waits
         assert owner in self.agents
-        assert victim.preemption == (preempt.step,)
-        assert preempt.at >= self.started[preempt.job] + self.rules.quantum_s
-        waits_s = preempt.at - self.waiting[preempt.winner]
+        assert preempt.job != preempt.winner
+        if preempt.job not in self.suspended:
+            assert preempt.at >= self.started[preempt.job] + self.rules.quantum_s
+        if preempt.job in self.shrinking:
+            assert preempt.at >= self.shrinking[preempt.job].at + self.rules.quantum_s
+        waits_s = preempt.at - waits[preempt.winner]
+        self.judge_step(preempt, victim, waits_s)
         is_aged = self.rules.ageing_s is not None and waits_s >= self.rules.ageing_s
         assert RANK[victim.priority] >= RANK[winner.priority] - is_aged
         if RANK[victim.priority] <= RANK[winner.priority] - is_aged:
             assert self.policy.preempts
-        self.preempted[preempt.job] = preempt.winner
+        assert (
+            "it keeps its place" in preempt.reason
+            or " back " in preempt.reason
+            or ("after about" in preempt.reason)
+        )
+
+    def judge_step(
+        self, preempt: Preempt | Shrink | Suspend, victim: Request, waits_s: float
+    ) -> None:
+        """What it may do, as far as it may, and no stop that gains nothing."""
+        held = self.leased[preempt.job]
+        assert preempt.job not in {**self.preempted, **self.suspending, **self.resuming}
+        if isinstance(preempt, Preempt):
+            assert preempt.step in victim.preemption
+            assert preempt.step in {Preemption.CHECKPOINT, Preemption.REQUEUE}
+            self.preempted[preempt.job] = preempt.winner
+            if preempt.job in self.started and self.rules.restart_s:
+                ran = preempt.at - self.started[preempt.job] + self.served.get(preempt.job, 0.0)
+                left = [span - ran for span in (victim.expected_s, victim.time_limit_s) if span]
+                ends = min((span for span in left if span > 1e-3), default=float("inf"))
+                assert ends > self.rules.restart_s + waits_s - 1e-3
+            return
+        assert preempt.job not in {**self.shrinking, **self.suspended}
+        if isinstance(preempt, Shrink):
+            assert Preemption.SHRINK in victim.preemption
+            assert set(preempt.gpus) < set(held.gpus)
+            assert len(held.gpus) - len(preempt.gpus) >= (victim.min_gpus or 0) >= 1
+            self.shrinking[preempt.job] = preempt
+        else:
+            assert Preemption.SUSPEND in victim.preemption
+            assert not held.gpus
+            self.suspending[preempt.job] = preempt
+
+    def judge_grow(self, grow: Grow) -> None:
+        """Only what a shrunk job lacks, free, and of no use to anybody who waits."""
+        owner, request = self.requests[grow.job]
+        assert owner in self.agents
+        assert not self.is_held
+        held = self.leased[grow.job]
+        assert grow.gpus
+        assert len(held.gpus) + len(grow.gpus) <= request.gpus
+        for device in grow.gpus:
+            assert self.usable[device]
+            assert all(device not in units.gpus for units in self.leased.values())
+        for job in self.waiting:
+            other_owner, other = self.requests[job]
+            assert not (other.gpus and other_owner in self.agents), f"{job} waits for a GPU"
+        self.leased[grow.job] = replace(held, gpus=held.gpus + grow.gpus)
+
+    def judge_resume(self, resume: Resume) -> None:
+        owner, request = self.requests[resume.job]
+        assert owner in self.agents
+        assert resume.cores == request.cores
+        del self.suspended[resume.job]
+        self.leased[resume.job] = replace(self.leased[resume.job], cores=resume.cores)
+        self.resuming[resume.job] = resume
 
     def judge_winner(self, winner: str) -> None:
         """With what is free and what gives way, it fits; without any one of them it does not."""
         _, request = self.requests[winner]
-        victims = [job for job, other in self.preempted.items() if other == winner]
-        assert self.fits(request, victims)
+        if winner in self.suspended:
+            request = Request(cores=request.cores)
+        kept = {job: self.kept_from(job, winner) for job in self.leased}
+        victims = [job for job, units in kept.items() if units != self.leased[job]]
+        assert self.fits(request, kept)
         for spared in victims:
-            assert not self.fits(request, [job for job in victims if job != spared])
+            assert not self.fits(request, {**kept, spared: self.leased[spared]})
+        for job in victims:
+            for device in self.leased[job].gpus if job not in self.preempted else ():
+                more = replace(kept[job], gpus=(*kept[job].gpus, device))
+                assert device in kept[job].gpus or not self.fits(request, {**kept, job: more})
 
-    def fits(self, request: Request, leaving: list[str]) -> bool:
-        kept = [units for job, units in self.leased.items() if job not in leaving]
+    def kept_from(self, job: str, winner: str) -> Units:
+        """What a job keeps once it gave way to this winner; what others get is not the winner's."""
+        units = self.leased[job]
+        shrink, suspend = self.shrinking.get(job), self.suspending.get(job)
+        if self.preempted.get(job) == winner:
+            return Units(gpus=shrink.gpus if shrink is not None else ())
+        if shrink is not None and shrink.winner == winner:
+            return without(units, shrink.gpus)
+        if suspend is not None and suspend.winner == winner:
+            return replace(units, cores=0)
+        return units
+
+    def fits(self, request: Request, after: dict[str, Units]) -> bool:
+        kept = list(after.values())
         taken = {device for units in kept for device in units.gpus}
         large = {gpu(0), gpu(1)} if (request.gpu_memory_bytes or 0) > 40 * GIB else None
         free = [
@@ -319,6 +499,7 @@ class AnyLab(RuleBasedStateMachine):
             since, limit_s = self.started.get(decision.job, self.lab.at), request.time_limit_s
             since -= self.served.get(decision.job, 0.0)
             self.preempted.pop(decision.job, None)
+            self.forget_steps(decision.job)
         if decision.outcome is Outcome.CANCELLED:
             assert decision.job in self.cancelled
         else:
@@ -335,6 +516,17 @@ class AnyLab(RuleBasedStateMachine):
         assert list(self.lab.state.leases.values()) == list(self.leased)
         live = [job for job in self.lab.state.jobs if job not in self.leased]
         assert sorted(live) == sorted(self.waiting)
+        for job, units in self.leased.items():
+            grant = self.lab.job(job).grant
+            assert grant is not None
+            assert grant.units == units
+
+    @invariant()
+    def nobody_has_fewer_gpus_than_it_can_go_on_with(self) -> None:
+        for job, units in self.leased.items():
+            _, request = self.requests[job]
+            least = request.gpus if request.min_gpus is None else request.min_gpus
+            assert least <= len(units.gpus) <= request.gpus
 
     @invariant()
     def no_deadline_is_overdue(self) -> None:
@@ -344,8 +536,29 @@ class AnyLab(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "lab"):
             return
+        self.compare_with_the_journal()
+        self.all_come_back()
+
+    def all_come_back(self) -> None:
+        """The lab empties: who waits or is suspended starts, as soon as what runs has ended."""
+        for number in range(GPUS):
+            self.see(number)
+        self.hold(is_held=False)
+        for owner in (ALICE, BOB):
+            self.agent(owner, is_there=True)
+        for _ in range(2 * len(self.requests) + 2):
+            self.start_all_and_wait(0.0)
+            for job in list(self.leased):
+                if job in self.leased and job not in self.suspended:
+                    self.end_one(job, Outcome.KILLED if job in self.preempted else Outcome.DONE)
+        assert self.waiting == {}
+        assert self.leased == {}
+
+    def compare_with_the_journal(self) -> None:
         restored = Scheduler.restore(self.policy, self.lab.entries, settings=self.rules)
         assert same(restored.state, self.lab.state)
+        tick = Tick(at=self.lab.state.at)  # As the driver sends one after a restart.
+        assert restored.handle(tick) == self.lab.send(tick) == []
         assert restored.next_wakeup() == self.lab.scheduler.next_wakeup()
         assert restored.unconfirmed() == self.lab.scheduler.unconfirmed()
 

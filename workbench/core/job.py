@@ -99,6 +99,7 @@ class Job:
     detail: str = ""
 
 
+_TIMED: Final = frozenset({JobState.RUNNING, JobState.SHRINKING})
 _JOB_SLOTS: Final = tuple(
     (slot.name, Job.__dict__[slot.name].__get__, Job.__dict__[slot.name].__set__)
     for slot in fields(Job)
@@ -141,7 +142,7 @@ def deadline_of(job: Job) -> Deadline | None:
     limit_s, since = None, None
     if job.state is JobState.QUEUED and not job.preemptions:
         limit_s, since = job.request.wait_limit_s, job.submitted_at
-    elif job.state is JobState.RUNNING or job.state is JobState.SHRINKING:
+    elif job.state in _TIMED:
         limit_s, since = job.request.time_limit_s, job.started_at
         limit_s = None if limit_s is None else limit_s - job.served_s
     if limit_s is None or since is None:
@@ -160,6 +161,19 @@ def claims_of(job: Job) -> list[Preempt | Shrink | Suspend]:
     """
     milder = (job.ladder.shrink, job.ladder.suspend) if job.ladder is not None else ()
     return [claim for claim in (*milder, job.preempt) if claim is not None]
+
+
+def steady_since(job: Job) -> Seconds:
+    """Says since when a job runs and nothing was asked of it: its quantum counts from then.
+
+    Args:
+        job: A running or suspended job.
+
+    Returns:
+        When it started, or was asked to shrink or told that it grew and has not confirmed it yet.
+    """
+    pending = job.ladder.pending if job.ladder is not None else None
+    return (job.started_at or 0.0) if pending is None else pending.at
 
 
 def is_shrunk(job: Job) -> bool:

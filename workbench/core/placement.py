@@ -39,7 +39,7 @@ def shape_wanted(job: Job) -> Shape:
     Returns:
         Its shape.
     """
-    if job.state is JobState.SUSPENDED and job.ladder is not None:
+    if job.ladder is not None and job.state is JobState.SUSPENDED:
         return Shape(gpus=0, gpu_memory_bytes=0, cores=job.ladder.granted.cores, memory_bytes=0)
     return shape_of(job.request)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from workbench.core.job import Job, served_s
+from workbench.core.job import Job, served_s, steady_since
 from workbench.core.model import DeviceId, JobId, JobState, Preemption, Seconds, Shape, Uid, Units
 from workbench.core.placement import Pool
 from workbench.core.standings import OVERDUE, Runner, Standings
@@ -20,6 +20,7 @@ _SLACK_S: Final = 1e-6
 _STEP_S: Final = 1.0
 """Patience that grows while it is waited for is looked at again after so much at the soonest."""
 LADDER: Final = tuple(Preemption)
+_MILD: Final = frozenset({Preemption.SHRINK, Preemption.SUSPEND})
 
 
 class Contender(NamedTuple):
@@ -121,10 +122,10 @@ class Victims:
     def _line_up(self) -> list[Runner]:
         """Lists who runs, the worst standing first, and finds the rungs that there are."""
         standings = self._standings
-        allowed = standings.settings.steps
+        allowed = {step: None for ladder in standings.ladders for step in ladder}
         hardest_first: tuple[Preemption, ...] = ()
         for step in LADDER:
-            if step in allowed and any(step in ladder for ladder in standings.ladders):
+            if step in allowed and step in standings.settings.steps:
                 hardest_first = (step, *hardest_first)
                 self._rungs[step] = hardest_first
         runners = standings.runners(self._state)
@@ -194,7 +195,7 @@ class Victims:
         for step in steps:
             if step not in allowed:
                 continue
-            if step is Preemption.SHRINK or step is Preemption.SUSPEND:
+            if step in _MILD:
                 units = _freed_mildly(job, step, shape, pool)
             elif waiting is None or self._is_worth_it(job, waiting):
                 units = _freed_by_stop(job)
@@ -218,6 +219,8 @@ class Victims:
                 return
             running = state.jobs[turn.job]
             started = running.started_at or 0.0
+            if running.ladder is not None:
+                started = steady_since(running)
             # What started at this instant would give way before it did anything.
             if turn.job in spared or started + quantum_s > at or started == at:
                 continue

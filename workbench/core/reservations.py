@@ -150,7 +150,7 @@ def _endings(
         end, later = expected_end(state, holder), units
         if holder.state is JobState.STOPPING:
             end = state.at
-        elif holder.state is JobState.SUSPENDED and holder.id not in granted:
+        elif holder.id in state.suspended and holder.id not in granted:
             end = None
         elif holder.id in yielding:
             now, later = _in_parts(holder, units)

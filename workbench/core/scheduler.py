@@ -162,11 +162,13 @@ class Scheduler:
         job = self._subject(event)
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
-        # A job that starts gives way to nobody before its quantum is over, and frees nothing.
+        # A job that starts gives way to nobody before its quantum is over, and frees nothing. One
+        # that came to its time limit while it gave way has none left.
         self._is_due |= (
             not isinstance(event, LeaseStarted)
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
+            or (bool(state.deadlines) and state.deadlines[0].at <= state.at)
         )
         if isinstance(event, _CHANGES_THE_POOL):
             self._pool = None

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core import fairness
-from workbench.core.job import Job, crossing_of, waited_s
+from workbench.core.job import Job, crossing_of, steady_since, waited_s
 from workbench.core.model import JobId, JobState, Preemption, PriorityClass, Seconds, Shape, Uid
 from workbench.core.placement import shape_wanted
 from workbench.core.policy import Policy
@@ -234,10 +234,10 @@ class Standings:
         policy = self.policy
         level = self.level_of(state, job)
         self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
-        if job.state is JobState.SUSPENDED:  # Time changes only its place among those that wait.
+        if job.started_at is None:  # Of a suspended one time changes only the place in the queue.
             return None
         crossing = crossing_of(job)
-        quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
+        quantum_end = steady_since(job) + self.settings.quantum_s
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
         return min((at for at in times if at is not None and at > state.at), default=None)
 

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, Literal, assert_never
 
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Preempt,
+    Resume,
+    Shrink,
+    Stop,
+    Suspend,
+)
 from workbench.core.errors import BugError
 from workbench.core.events import (
     AgentConnected,
@@ -22,7 +32,11 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     Tick,
 )
 from workbench.core.model import (
@@ -46,6 +60,8 @@ from workbench.simulate.workload import Cluster, SimJob, Workload
 _PLENTY: Final = 1 << 60
 """Of cores and memory: a trace says nothing of them."""
 _NEVER: Final = float("inf")
+_RIGID: Final = (Preemption.CHECKPOINT,)
+_ELASTIC: Final = (Preemption.SHRINK, Preemption.CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +91,10 @@ def simulate(
     """Replays a workload on the core that also runs the lab.
 
     Jobs may be preempted at any moment, keep what they did, and hold their GPUs for
-    `restart_cost_s` longer each time. A policy that orders by run times is told the true ones; no
-    other is. The core's own bound on waiting and its ageing are off, as in what is published of
-    these policies; the default policy has a bound of its own.
+    `restart_cost_s` longer each time. Those that say how far may be shrunk instead, which costs
+    nothing: with a part of its GPUs a job runs at that part of its speed. A policy that orders by
+    run times is told the true ones; no other is. The core's own bound on waiting and its ageing
+    are off, as in what is published of these policies; the default policy has a bound of its own.
 
     Args:
         workload: No job wants more GPUs than the cluster has.
@@ -91,7 +108,9 @@ def simulate(
         What became of each job.
     """
     chosen = POLICIES[policy]()
-    settings = Settings(bound_s=None, ageing_s=None, fair_share=fair_share)
+    settings = Settings(
+        bound_s=None, ageing_s=None, fair_share=fair_share, restart_s=restart_cost_s
+    )
     run = Run(workload, chosen, settings, restart_cost_s)
     begun = time.perf_counter()
     run.open(cluster, is_pool=placement == "pool")
@@ -105,19 +124,29 @@ class _Progress:
     """How far a job got.
 
     Attributes:
-        left_s: Service that is still to come, restarts included.
-        lease: The one it holds.
-        started_s: When it got it.
+        left_s: Service at full speed that is still to come, restarts included.
+        gpus: Those that it runs on.
+        ending: Which of the endings is its own; None while it does not run.
+        started_s: Since when it runs on these GPUs.
     """
 
     job: SimJob
     owner: Uid
     left_s: Seconds
-    lease: LeaseId | None = None
-    gpus: tuple[str, ...] = ()
+    gpus: tuple[DeviceId, ...] = ()
+    ending: int | None = None
     started_s: Seconds = 0.0
     end_s: Seconds = _NEVER
     stints: list[Stint] = field(default_factory=list)
+    preemptions: int = 0
+    shrinks: int = 0
+    suspensions: int = 0
+
+    @property
+    def speed(self) -> float:
+        """The part of full speed that it runs at."""
+        wanted = self.job.gpus
+        return len(self.gpus) / wanted if len(self.gpus) < wanted else 1.0
 
 
 class Run:
@@ -195,8 +224,8 @@ class Run:
         return min(ending, coming)
 
     def _is_stale(self, ending: tuple[Seconds, int, JobId, LeaseId]) -> bool:
-        """Whether the job gave this lease back before it was done."""
-        return self._jobs[ending[2]].lease != ending[3]
+        """Whether the job stopped, or went on at another speed, before it was done."""
+        return self._jobs[ending[2]].ending != ending[1]
 
     def end_due(self, at: Seconds) -> bool:
         """Ends the next job that is done by now; tells whether there was one."""
@@ -205,7 +234,7 @@ class Run:
             if self._is_stale(ending):
                 continue
             progress = self._jobs[ending[2]]
-            self._end_stint(progress, at)
+            self._pause(progress, at)
             progress.end_s = at
             self.fold(LeaseEnded(at=at, lease=ending[3], outcome=Outcome.DONE, detail=""))
             return True
@@ -215,50 +244,86 @@ class Run:
         while self._coming and self._jobs[self._coming[0]].job.submit_s <= at:
             job = self._coming.popleft()
             progress = self._jobs[job]
-            told_s = progress.job.service_s if self._policy.asks_run_times else None
-            request = Request(
-                kind=JobKind.COMMAND,
-                gpus=progress.job.gpus,
-                expected_s=told_s,
-                preemption=(Preemption.CHECKPOINT,),
-            )
             self.fold(
                 JobSubmitted(
-                    at=at, job=job, owner=progress.owner, request=request, name="", notebook=None
+                    at=at,
+                    job=job,
+                    owner=progress.owner,
+                    request=self.request_of(progress.job),
+                    name="",
+                    notebook=None,
                 )
             )
+
+    def request_of(self, job: SimJob) -> Request:
+        """Returns what a job of the trace asks for."""
+        may_shrink = job.min_gpus is not None
+        return Request(
+            kind=JobKind.COMMAND,
+            gpus=job.gpus,
+            min_gpus=job.min_gpus,
+            expected_s=job.service_s if self._policy.asks_run_times else None,
+            preemption=_ELASTIC if may_shrink else _RIGID,
+        )
 
     def carry_out(self, decisions: Iterable[Decision], at: Seconds) -> None:
         """Confirms each wish at once; what that leads to is carried out likewise."""
         todo = deque(decisions)
         while todo:
             decision = todo.popleft()
-            if isinstance(decision, Grant):
-                self._start(decision, at)
-                self.fold(LeaseStarted(at=at, lease=decision.lease))
-            elif isinstance(decision, Preempt):
-                progress = self._jobs[decision.job]
-                self._end_stint(progress, at)
-                progress.left_s += self._restart_cost_s - (at - progress.started_s)
-                self.fold(
-                    LeaseEnded(at=at, lease=decision.lease, outcome=Outcome.KILLED, detail="")
-                )
-            elif isinstance(decision, Stop | End):
+            if isinstance(decision, Stop | End):
                 raise BugError(f"nothing in a trace asks for {decision}")
-            else:
-                assert_never(decision)
+            self.fold(self._confirmation(decision, self._jobs[decision.job], at))
             todo.extend(self.decide())
 
-    def _start(self, grant: Grant, at: Seconds) -> None:
-        progress = self._jobs[grant.job]
-        progress.lease = grant.lease
-        progress.gpus = grant.units.gpus
-        progress.started_s = at
-        heappush(self._endings, (at + progress.left_s, grant.id, grant.job, grant.lease))
+    def _confirmation(
+        self,
+        decision: Grant | Preempt | Shrink | Grow | Suspend | Resume,
+        progress: _Progress,
+        at: Seconds,
+    ) -> Event:
+        """Does what is wished, and says so."""
+        lease = decision.lease
+        if isinstance(decision, Grant):
+            self._go_on(progress, decision, at, decision.units.gpus)
+            return LeaseStarted(at=at, lease=lease)
+        if isinstance(decision, Resume):
+            self._go_on(progress, decision, at, progress.gpus)
+            return LeaseResumed(at=at, lease=lease)
+        self._pause(progress, at, self._restart_cost_s if isinstance(decision, Preempt) else 0.0)
+        if isinstance(decision, Preempt):
+            progress.preemptions += 1
+            return LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail="")
+        if isinstance(decision, Suspend):
+            progress.suspensions += 1
+            return LeaseSuspended(at=at, lease=lease)
+        if isinstance(decision, Shrink):
+            progress.shrinks += 1
+            left = tuple(gpu for gpu in progress.gpus if gpu not in decision.gpus)
+            self._go_on(progress, decision, at, left)
+            return LeaseShrunk(at=at, lease=lease, gpus=decision.gpus)
+        if isinstance(decision, Grow):
+            self._go_on(progress, decision, at, progress.gpus + decision.gpus)
+            return LeaseGrown(at=at, lease=lease)
+        assert_never(decision)
 
-    def _end_stint(self, progress: _Progress, at: Seconds) -> None:
-        progress.lease = None
-        progress.stints.append(Stint(start_s=progress.started_s, end_s=at, gpus=progress.gpus))
+    def _go_on(
+        self,
+        progress: _Progress,
+        decision: Grant | Shrink | Grow | Resume,
+        at: Seconds,
+        gpus: tuple[DeviceId, ...],
+    ) -> None:
+        progress.gpus, progress.started_s, progress.ending = gpus, at, decision.id
+        end_s = at + progress.left_s / progress.speed
+        heappush(self._endings, (end_s, decision.id, decision.job, decision.lease))
+
+    def _pause(self, progress: _Progress, at: Seconds, cost_s: Seconds = 0.0) -> None:
+        if progress.ending is not None:
+            progress.ending = None
+            progress.left_s += cost_s - (at - progress.started_s) * progress.speed
+            stint = Stint(start_s=progress.started_s, end_s=at, gpus=progress.gpus)
+            progress.stints.append(stint)
 
     def decide(self) -> list[Decision]:
         """Asks the core what the latest events call for."""
@@ -278,5 +343,7 @@ def _record(progress: _Progress) -> Record:
         first_start_s=progress.stints[0].start_s,
         end_s=progress.end_s,
         stints=tuple(progress.stints),
-        preemptions=len(progress.stints) - 1,
+        preemptions=progress.preemptions,
+        shrinks=progress.shrinks,
+        suspensions=progress.suspensions,
     )

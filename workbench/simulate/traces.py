@@ -23,7 +23,8 @@ from workbench.simulate.history import read_history
 from workbench.simulate.workload import LeftOut, SimJob, Trace, Workload
 
 COLUMNS: Final = ("job_id", "submit_s", "duration_s", "gpus")
-"""What a CSV must have; `user`, `group` and `status` it may have, others are not looked at."""
+"""What a CSV must have; `user`, `group`, `status` and `min_gpus` it may have, others are not looked
+at."""
 
 _GZIP: Final = b"\x1f\x8b"
 _SQLITE: Final = b"SQLite format 3\0"
@@ -167,15 +168,27 @@ def _csv_job(row: _Row, names: list[str], cells: list[str]) -> SimJob:
     column = {name: f"{names.index(name) + 1} ({name})" for name in COLUMNS}
     if not given["job_id"]:
         row.refuse(column["job_id"], "", "an id")
+    gpus = row.count(column["gpus"], given["gpus"], least=0)
     return SimJob(
         id=given["job_id"],
         submit_s=row.number(column["submit_s"], given["submit_s"], least=0.0),
         service_s=row.number(column["duration_s"], given["duration_s"], least=0.0),
-        gpus=row.count(column["gpus"], given["gpus"], least=0),
+        gpus=gpus,
         user=given.get("user", ""),
         group=given.get("group", ""),
         status=given.get("status", ""),
+        min_gpus=_min_gpus(row, given.get("min_gpus", ""), gpus),
     )
+
+
+def _min_gpus(row: _Row, text: str, gpus: int) -> int | None:
+    """Return how far a job may be shrunk; an empty cell says that it may not."""
+    if not text:
+        return None
+    least = row.count("min_gpus", text, least=1)
+    if least > gpus:
+        row.refuse("min_gpus", text, f"at most the job's {gpus} GPUs")
+    return least
 
 
 def _read_swf(path: Path, lines: Iterable[str]) -> Trace:

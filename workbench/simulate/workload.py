@@ -26,6 +26,7 @@ class SimJob:
         user: Whose it is; empty where the trace does not say.
         group: The user's group; empty where the trace does not say.
         status: How it ended in the trace, in the trace's words; empty where it does not say.
+        min_gpus: It may go on with so many of its GPUs, at that part of its speed; None for all.
     """
 
     id: str
@@ -35,6 +36,7 @@ class SimJob:
     user: str = ""
     group: str = ""
     status: str = ""
+    min_gpus: int | None = None
 
 
 def order_of(job: SimJob) -> tuple[float, bool, int, str, str]:
