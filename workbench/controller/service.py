@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from workbench import __version__
-from workbench.controller.agents import Agents
+from workbench.controller.agents import STEPS, Agents
 from workbench.controller.clock import host_time, open_clock
 from workbench.controller.driver import Driver
 from workbench.controller.lab import Lab
@@ -25,6 +25,7 @@ from workbench.controller.views import LabPicture
 from workbench.core.events import AgentLost, HostRebooted, Tick
 from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
+from workbench.core.settings import Settings
 from workbench.devices.nvml_source import NvmlSource
 from workbench.devices.sampler import Sampler
 from workbench.devices.simulated import SimulatedSource, Simulation
@@ -130,7 +131,8 @@ def _tell_what_a_start_means(driver: Driver, *, was_booted: bool) -> None:
 
 
 def _restore(journal: Journal, policy: Policy) -> Scheduler:
-    return Scheduler.restore(policy, journal.entries(), journal.snapshot())
+    settings = Settings(steps=STEPS)
+    return Scheduler.restore(policy, journal.entries(), journal.snapshot(), settings)
 
 
 @contextlib.asynccontextmanager

@@ -21,6 +21,13 @@ from workbench.protocol.telemetry import Sample
 from workbench.protocol.text import visible
 
 ENDED_SHOWN: Final = 20
+_AS_SHOWN: Final = {
+    JobState.SHRINKING: "running",
+    JobState.SUSPENDING: "stopping",
+    JobState.SUSPENDED: "queued",
+    JobState.RESUMING: "starting",
+    JobState.PREEMPTING: "stopping",
+}
 
 
 class LabPicture:
@@ -52,7 +59,7 @@ class LabPicture:
         self._all_ended = state.ended
         self._explain = functools.partial(explain, state, standings)
         waiting = explain_waiting(state, standings)
-        running = [job for job in state.jobs.values() if job.state is not JobState.QUEUED]
+        running = [job for job in state.jobs.values() if job.id not in waiting]
         self._live = [
             *(self._view(job) for job in running),
             *(self._view(state.jobs[job], why) for job, why in waiting.items()),
@@ -114,10 +121,9 @@ def _shown_to(uid: Uid, view: JobView) -> JobView:
 
 
 def _state_of(job: Job) -> Literal["queued", "starting", "running", "stopping", "ended"]:
-    """Return the state as front-ends know it: one that gives way is being stopped, too."""
-    if job.state is JobState.PREEMPTING:
-        return "stopping"
-    return cast("Literal['queued', 'starting', 'running', 'stopping', 'ended']", job.state.value)
+    """Return the state as front-ends know it: one that stands still waits, as it was queued."""
+    state = _AS_SHOWN.get(job.state, job.state.value)
+    return cast("Literal['queued', 'starting', 'running', 'stopping', 'ended']", state)
 
 
 def _estimate(why: Explanation) -> Estimate | None:

@@ -234,11 +234,12 @@ class _Round:
             if wishes:
                 self._advance(heads)
                 continue
+            is_first = bypass is Bypass.BACKFILL and not self._reserved
+            if is_first or job.id in self._state.yielding:
+                self._reserve(job, head.shape)
             if bypass is Bypass.STRICT:
                 return
             self._is_passing = True
-            if job.id in self._state.yielding or (bypass is Bypass.BACKFILL and not self._reserved):
-                self._reserve(job, head.shape)
             if self._is_put_off(job, head.shape):
                 self._advance(heads)  # One that is expected to end sooner may not be.
             else:

@@ -218,9 +218,8 @@ class Victims:
             if level < own:
                 return
             running = state.jobs[turn.job]
-            started = running.started_at or 0.0
-            if running.ladder is not None:
-                started = steady_since(running)
+            is_plain = running.ladder is None
+            started = (running.started_at or 0.0) if is_plain else steady_since(running)
             # What started at this instant would give way before it did anything.
             if turn.job in spared or started + quantum_s > at or started == at:
                 continue
