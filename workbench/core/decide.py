@@ -148,6 +148,17 @@ class _Queue(NamedTuple):
         return self._replace(share=share, turn=turn, position=position, turns=turns)
 
 
+def _claims_left(
+    state: State, leaving: dict[JobId, tuple[Outcome, str]]
+) -> dict[JobId, tuple[JobId, ...]]:
+    """Leaves out what jobs no longer give to others once they are stopped."""
+    left = {
+        winner: tuple(job for job in jobs if job not in leaving)
+        for winner, jobs in state.yielding.items()
+    }
+    return {winner: jobs for winner, jobs in left.items() if jobs}
+
+
 class _Round:
     """One pass over the queue, on a scratch pool."""
 
@@ -164,6 +175,7 @@ class _Round:
         self._is_own = False
         self.gone: dict[JobId, None] = dict.fromkeys(leaving)
         """Jobs on their way out, those that give way now, and those that start now."""
+        self._yielding = state.yielding if not leaving else _claims_left(state, leaving)
         self._granted: dict[JobId, Units] = {}
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
@@ -192,7 +204,7 @@ class _Round:
         that give way to nobody are in its way.
         """
         state, standings = self._state, self._standings
-        lane = Lane(state, standings.settings.overdue_part)
+        lane, would_do = Lane(state, standings.settings.overdue_part), self.victims.would_do
         heads = [
             _Queue(0, 0.0, turns[0], 0, turns, shape, [])
             for shape, turns in standings.overdue.items()
@@ -215,7 +227,7 @@ class _Round:
                     yield from wishes
                     self._advance(heads)
                     continue
-            if not self._reserved and not self.victims.would_do(shape, self._pool):
+            if not self._reserved and not would_do(shape, self._pool, self._granted):
                 self._reserve(job, shape)
             heappop(heads)
 
@@ -235,7 +247,7 @@ class _Round:
                 self._advance(heads)
                 continue
             is_first = bypass is Bypass.BACKFILL and not self._reserved
-            if is_first or job.id in self._state.yielding:
+            if is_first or job.id in self._yielding:
                 self._reserve(job, head.shape)
             if bypass is Bypass.STRICT:
                 return
@@ -252,7 +264,7 @@ class _Round:
         that job's.
         """
         state, standings = self._state, self._standings
-        self._reserved = [one for one in self._reserved if one.job in state.yielding]
+        self._reserved = [one for one in self._reserved if one.job in self._yielding]
         jobs = [state.jobs[job] for job in state.suspended if job not in self.gone]
         jobs.sort(key=lambda job: (standings.level_of(state, job), job.queued_at, job.number))
         for job in jobs:
@@ -267,7 +279,7 @@ class _Round:
         standings, agents = self._standings, self._state.agents
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
-            or bool(self._state.yielding)
+            or bool(self._yielding)
             or bool(standings.running)
         )
         score = standings.policy.score
@@ -305,7 +317,7 @@ class _Round:
             if self._reserved and not self._puts_nobody_off(job, units):
                 return []
             return [self._begin(job, units, self._reason(contender), is_settled=is_settled)]
-        if self._reserved or job.id in self._state.yielding:
+        if self._reserved or job.id in self._yielding:
             return []
         victims = self.victims.of(contender, self._pool)
         if not victims:

@@ -106,18 +106,24 @@ class Victims:
                 return found
         return []
 
-    def would_do(self, shape: Shape, pool: Pool) -> bool:
+    def would_do(self, shape: Shape, pool: Pool, starting: dict[JobId, Units]) -> bool:
         """Tells whether a job would fit if all jobs that allow preemption gave way.
 
         Args:
             shape: What it asks for.
             pool: What is free; it is not changed.
+            starting: What jobs get that start now, and may have to give back again.
         """
         allowed = self._standings.settings.steps
         steps = tuple(step for step in reversed(LADDER) if step in allowed)
         live = [self._state.jobs[job] for job in self._state.leases.values()]
         giving = [self._hardest(job, steps, shape, pool) for job in live if job.request.preemption]
-        return _fits(pool, shape, [one for one in giving if one is not None])
+        found = [one for one in giving if one is not None]
+        for job_id, units in starting.items():
+            job = self._state.jobs[job_id]
+            if job_id in self._spared and any(step in job.request.preemption for step in steps):
+                found.append(GivingWay(job, steps[0], units))
+        return _fits(pool, shape, found)
 
     def _line_up(self) -> list[Runner]:
         """Lists who runs, the worst standing first, and finds the rungs that there are."""
