@@ -289,5 +289,5 @@ def test_a_lab_takes_no_step_that_it_cannot_carry_out() -> None:
 
 @pytest.mark.parametrize("least", [0, 5, None])
 def test_how_far_a_job_shrinks_must_be_said_and_possible(least: int | None) -> None:
-    with pytest.raises(NeverFits, match="min_gpus|how far"):
+    with pytest.raises(NeverFits, match=r"min_gpus|how far"):
         Ladder().submit("a", **{**ELASTIC, "min_gpus": least})

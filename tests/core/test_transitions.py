@@ -73,8 +73,8 @@ ELASTIC: dict[str, Any] = {"gpus": 3, "min_gpus": 1, "preemption": tuple(Preempt
 
 def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Any:
     id_, at = lab.state.next_decision, lab.state.at
-    about = {"id": id_, "at": at, "lease": LEASE, "job": JobId("job"), "reason": ""}
-    winner = {"winner": JobId("other")}
+    about: dict[str, Any] = {"id": id_, "at": at, "lease": LEASE, "job": JobId("job"), "reason": ""}
+    winner: dict[str, Any] = {"winner": JobId("other")}
     units = Units(gpus=ALL_GPUS, cores=2)
     entries: dict[type[Event | Decision], Event | Decision] = {
         type(entry): entry
