@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.core.builders import BOB, GIB, HIGH, LOW, Lab, gpu, jobs_of
+from tests.core.builders import BOB, GIB, HIGH, LOW, Lab, gpu, jobs_of, seen
 from workbench.core.decisions import Decision, Grant, Grow, Preempt, Resume, Shrink, Suspend
 from workbench.core.errors import IllegalEvent, NeverFits
 from workbench.core.events import LeaseGrown, LeaseResumed, LeaseShrunk, LeaseSuspended
 from workbench.core.explain import explain
-from workbench.core.model import JobId, JobState, Outcome, Preemption
+from workbench.core.model import JobId, JobState, Outcome, Preemption, Request, Units
+from workbench.core.placement import Pool, shape_of
 from workbench.core.settings import Settings
-from workbench.policies.fifo import FifoStrict
+from workbench.policies.fifo import Easy
 
 SHRINK, SUSPEND, CHECKPOINT, REQUEUE = Preemption
 ELASTIC: dict[str, Any] = {"priority": LOW, "gpus": 4, "min_gpus": 1, "preemption": (SHRINK,)}
@@ -85,12 +86,25 @@ def test_a_shrunk_job_grows_back_once_nobody_waits_for_gpus() -> None:
     assert lab.scheduler.unconfirmed() == []
 
 
-def test_a_job_grows_on_the_node_that_it_is_on() -> None:
+def test_gpus_that_a_job_got_back_are_nobody_else_s() -> None:
     lab = Ladder(victim={**ELASTIC, "gpus": 2})
     lab.submit("urgent", BOB, gpus=3, priority=HIGH)
     lab.shrunk("victim", 1)
     assert jobs_of(lab.end("urgent")) == ["victim"]
-    assert lab.gpus_of("victim") == [gpu(0), gpu(1)]
+    lab.submit("late", BOB, gpus=2)
+    assert (lab.gpus_of("victim"), lab.gpus_of("late")) == ([gpu(0), gpu(1)], [gpu(2), gpu(3)])
+
+
+def test_a_job_grows_on_the_node_that_it_is_on() -> None:
+    lab = Lab()
+    for number, node in enumerate("aba"):
+        lab.send(seen(0, number, node=node))
+    pool = Pool.of(lab.state)
+    pool.take(Units(gpus=(gpu(0), gpu(2))))
+    on_one, on_two = (shape_of(Request(gpus=number)) for number in (2, 3))
+    assert pool.beside((gpu(0),), on_one, 2) == ()
+    assert pool.beside((gpu(0), gpu(2)), on_two, 3) == (gpu(1),)
+    assert pool.beside((gpu(0), gpu(9)), on_two, 3) == ()
 
 
 def test_what_confirms_a_step_twice_changes_nothing() -> None:
@@ -121,6 +135,7 @@ def test_cores_come_free_when_a_job_without_gpus_stands_still() -> None:
     assert jobs_of(lab.suspended("victim")) == ["urgent"]
     victim = lab.job("victim")
     assert (victim.state, victim.served_s, victim.started_at) == (JobState.SUSPENDED, 100.0, None)
+    assert victim.queued_at == 100.0
     assert (lab.state.leased_cores, lab.state.leased_memory_bytes) == (12, 8 * GIB)
     assert explain(lab.state, lab.scheduler.standings, JobId("victim")).reason == (
         f"it is suspended: {suspend.reason}; it waits for 8 cores, 4 of 16 free"
@@ -145,23 +160,28 @@ def test_a_suspended_job_goes_on_when_its_cores_are_free_and_keeps_its_time() ->
 def test_a_suspended_job_passes_what_waits_for_what_it_keeps() -> None:
     """Else neither would ever start: what it keeps comes free only when it is done."""
     rules = Settings(bound_s=None, ageing_s=None)
-    lab = Lab(policy=FifoStrict(), settings=rules, memory_gib=8)
+    lab = Lab(policy=Easy(), settings=rules, memory_gib=8)
     lab.submit("victim", **{**STILL, "memory_bytes": 6 * GIB})
     lab.start("victim")
     lab.tick(100.0)
     lab.submit("urgent", BOB, cores=16, priority=HIGH)
     lab.send(LeaseSuspended(at=lab.at, lease=lab.lease("victim")))
-    lab.submit("large", BOB, memory_bytes=4 * GIB, priority=HIGH)
+    lab.submit("large", BOB, cores=16, memory_bytes=4 * GIB, priority=HIGH)
     assert jobs_of(lab.end("urgent")) == ["victim"]
 
 
 def test_what_others_give_back_for_a_job_is_not_taken_by_a_suspended_one() -> None:
-    lab = Ladder(still={**STILL, "cores": 4}, stays={"cores": 6})
-    lab.submit("other", cores=6, priority=LOW, preemption=(REQUEUE,))
-    lab.submit("urgent", BOB, cores=6, priority=HIGH)
-    lab.start("other")
-    lab.tick(300.0)
-    assert lab.job("still").state is JobState.RUNNING
+    lab = Ladder(
+        still={**STILL, "cores": 4},
+        other={"cores": 8, "preemption": (CHECKPOINT,)},
+        stays={"cores": 4},
+    )
+    lab.submit("urgent", BOB, cores=4, priority=HIGH)
+    lab.suspended("still")
+    assert lab.submit("winner", BOB, cores=12, priority=HIGH) == []
+    assert jobs_of(lab.end("urgent")) == ["other"]
+    assert lab.tick(101.0) == []
+    assert jobs_of(lab.end("other", Outcome.KILLED)) == ["winner"]
 
 
 def test_a_suspended_job_that_is_overdue_comes_first_and_gives_way_no_more() -> None:
@@ -239,10 +259,14 @@ def test_each_job_takes_its_own_mildest_step_that_helps() -> None:
 
 def test_at_equal_standing_the_one_gives_way_that_loses_least() -> None:
     throws = {"gpus": 2, "priority": LOW, "preemption": (REQUEUE,)}
-    lab = Ladder(young=throws, old=throws)
-    young, old = lab.job("young"), lab.job("old")
-    assert young.started_at == old.started_at
-    assert jobs_of(lab.submit("one", BOB, gpus=1, priority=HIGH)) == ["old"]
+    lab = Lab(gpus=4, settings=Settings(bound_s=None, ageing_s=None))
+    for name in ("young", "old"):
+        lab.submit(name, **throws)
+    lab.start("old")
+    lab.tick(50.0)
+    lab.start("young")
+    lab.tick(150.0)
+    assert jobs_of(lab.submit("one", BOB, gpus=1, priority=HIGH)) == ["young"]
 
 
 def _steps(decisions: list[Decision]) -> dict[str, str]:
@@ -276,7 +300,8 @@ def test_a_victim_is_told_when_it_comes_back_only_where_that_is_known() -> None:
     [known] = Ladder(victim=may).submit("a", BOB, gpus=1, priority=HIGH, expected_s=7200.0)
     assert known.reason == "job a of class high needs its units; it comes back after about 2 h"
     lab = Ladder(victim=may)
-    [unknown] = lab.submit("a", BOB, gpus=1, priority=HIGH)
+    lab.submit("other", BOB, gpus=4, priority=LOW)
+    [unknown] = lab.submit("a", BOB, gpus=1, priority=HIGH, expected_s=7200.0)
     assert unknown.reason.endswith("; it keeps its place by class, fair share and order")
 
 
