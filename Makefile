@@ -19,10 +19,10 @@ LABEXTENSION := $(shell find labextension \( -name node_modules -o -path labexte
 
 export PATH := $(VENV)/bin:$(PATH)
 
-.PHONY: help install lab test check format bench-cell bench-start bench-policy bench-core dist lock clean
+.PHONY: help install lab test check format docs bench-cell bench-start bench-policy bench-learned bench-core dist lock clean
 
 help: ## name the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: $(DONE)/project ## create .venv with everything in it
 
@@ -31,7 +31,7 @@ lab: install ## install, build and open JupyterLab (ARGS="--no-browser --port 99
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: install $(DONE)/compiler $(DONE)/chromium ## set up what the tests need and run them (ARGS="tests/core -x")
-	pytest $(ARGS)
+	pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: install ## run every linter and contract
 	ruff check .
@@ -46,6 +46,9 @@ format: install ## rewrite the Python code in the project's format
 	ruff check --fix .
 	ruff format .
 
+docs: install ## rewrite the generated parts of docs/
+	python -m tests.docs.pages
+
 bench-cell: install ## time a scheduled cell against hand-written Dask
 	python tests/benchmarks/bench_cell.py $(ARGS)
 
@@ -54,6 +57,9 @@ bench-start: install ## time imports, %load_ext and the server's start
 
 bench-policy: install ## replay traces: the simulator against published figures, the default policy's targets
 	python tests/benchmarks/bench_policy.py $(ARGS)
+
+bench-learned: install ## learn a policy's constants in the simulator and judge them on traces not seen
+	python tests/benchmarks/bench_learned.py $(ARGS)
 
 bench-core: install ## time the core in the default policy
 	python tests/benchmarks/bench_core.py $(ARGS)

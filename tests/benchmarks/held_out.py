@@ -57,14 +57,15 @@ def _workloads(traces: Iterable[tuple[Known, Workload]]) -> Iterator[tuple[Clust
         if len(workload.jobs) > MOST_JOBS:
             print(f"NOT RUN: {known.name}, of {len(workload.jobs):,} jobs", file=sys.stderr)
             continue
-        for changed in _changed(known.name, workload.jobs):
-            yield known.cluster, changed
+        for one in changed(known.name, workload.jobs):
+            yield known.cluster, one
     for seed in SEEDS:
-        yield MADE_ON, _made(f"log-normal {seed}", seed, has_two_peaks=False)
-        yield MADE_ON, _made(f"two peaks {seed}", seed, has_two_peaks=True)
+        yield MADE_ON, made(f"log-normal {seed}", seed, has_two_peaks=False)
+        yield MADE_ON, made(f"two peaks {seed}", seed, has_two_peaks=True)
 
 
-def _changed(name: str, jobs: tuple[SimJob, ...]) -> Iterator[Workload]:
+def changed(name: str, jobs: tuple[SimJob, ...]) -> Iterator[Workload]:
+    """Yield the halves of a trace, and the trace squeezed and stretched."""
     middle = len(jobs) // 2
     yield Workload.of(f"{name} 1st half", jobs[:middle])
     yield Workload.of(f"{name} 2nd half", jobs[middle:])
@@ -73,10 +74,11 @@ def _changed(name: str, jobs: tuple[SimJob, ...]) -> Iterator[Workload]:
         yield Workload.of(f"{name} x{scale}", scaled)
 
 
-def _made(name: str, seed: int, *, has_two_peaks: bool) -> Workload:
+def made(name: str, seed: int, *, has_two_peaks: bool, jobs: int = JOBS) -> Workload:
+    """Return a made trace for the cluster `MADE_ON`."""
     random = Random(seed)
     drawn = []
-    for _ in range(JOBS):
+    for _ in range(jobs):
         (gpus,) = random.choices(GANGS, GANG_WEIGHTS)
         if has_two_peaks:
             is_long = random.random() < 0.15

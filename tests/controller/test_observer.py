@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.controller.observer import device_changes, host_changes
 from workbench.core.events import DeviceBusyOutside, DeviceLost, DeviceSeen, Event, HostSeen
 from workbench.core.model import DeviceId, DeviceStatus, LeaseId
-from workbench.core.state import Device, Host, State
+from workbench.core.state import Device, Host, Sharer, State
 from workbench.protocol.telemetry import (
     DeviceSample,
     HostSample,
@@ -123,6 +125,8 @@ def test_an_idle_gpu_that_holds_a_few_mebibytes_is_free() -> None:
 
 def test_what_runs_on_a_leased_gpu_is_not_use_from_outside() -> None:
     assert told(known(holder="L1"), sample(card(processes=(PROCESS,)))) == []
+    shared = replace(known(), sharers={DeviceId("GPU-a"): (Sharer(LeaseId("L1"), GIB),)})
+    assert told(shared, sample(card(processes=(PROCESS,)))) == []
 
 
 def test_a_lost_unreadable_or_missing_gpu_is_told_once() -> None:

@@ -15,14 +15,16 @@ from workbench.controller.driver import Driver
 from workbench.controller.releases import NOT_SEEN, Releases
 from workbench.core.decisions import Grant
 from workbench.core.events import AgentConnected, DeviceSeen, HostSeen, JobSubmitted
-from workbench.core.model import DeviceId, JobId, LeaseId, Outcome, Request
+from workbench.core.model import DeviceId, DeviceStatus, JobId, LeaseId, Outcome, Request
 from workbench.journal.journal import Journal
 from workbench.protocol.telemetry import DeviceSample, Sample, SampleStatus
 
 JOB = JobId("a" * 32)
 
 
-async def leased(journal: Journal, *, simulated: bool = False) -> tuple[Driver, LeaseId]:
+async def leased(
+    journal: Journal, *, simulated: bool = False, share_bytes: int | None = None
+) -> tuple[Driver, LeaseId]:
     recorder = Recorder(journal)
     driver = Driver(
         scheduler=recorder.restore(),
@@ -43,7 +45,7 @@ async def leased(journal: Journal, *, simulated: bool = False) -> tuple[Driver, 
             simulated=simulated,
         )
     )
-    request = Request(gpus=1)
+    request = Request(gpus=1, share_bytes=share_bytes)
     [grant] = await driver.ask(
         partial(JobSubmitted, job=JOB, owner=ME, request=request, name="x", notebook=None)
     )
@@ -100,4 +102,35 @@ async def test_memory_that_cannot_be_seen_is_said_after_a_while(tmp_path: Path) 
         await asyncio.wait_for(asyncio.gather(first, again), 10)
         ended = driver.state.ended[JOB]
         assert (ended.outcome, ended.detail) == (Outcome.KILLED, f"signal 9; {NOT_SEEN}")
+        driver.close()
+
+
+async def test_of_a_gpu_that_others_share_no_memory_is_waited_for(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal") as journal:
+        driver, lease = await leased(journal, share_bytes=GIB)
+        other = partial(JobSubmitted, job=JobId("b" * 32), owner=ME, name="y", notebook=None)
+        releases = Releases(driver, latest=lambda: None)
+        over = releases.release(lease, Outcome.DONE, "")
+        in_use = card(processes=(PROCESS,))
+        releases.on_sample(taken(in_use, after_s=1.0))
+        assert not await is_over(over)
+        await driver.ask(partial(other, request=Request(gpus=1, share_bytes=GIB)))
+        releases.on_sample(taken(in_use, after_s=2.0))
+        await asyncio.wait_for(over, 10)
+        assert driver.state.ended[JOB].detail == ""
+        driver.close()
+
+
+async def test_a_gpu_that_others_share_is_not_marked_busy_for_what_they_hold(
+    tmp_path: Path,
+) -> None:
+    with Journal.open(tmp_path / "journal") as journal:
+        driver, lease = await leased(journal, share_bytes=GIB)
+        request = Request(gpus=1, share_bytes=GIB)
+        other = partial(JobSubmitted, job=JobId("b" * 32), owner=ME, name="y", notebook=None)
+        await driver.ask(partial(other, request=request))
+        in_use = taken(card(processes=(PROCESS,)), after_s=1.0)
+        releases = Releases(driver, latest=lambda: in_use, patience_s=0.05)
+        await asyncio.wait_for(releases.release(lease, Outcome.DONE, ""), 10)
+        assert driver.state.devices[DeviceId("GPU-a")].status is DeviceStatus.AVAILABLE
         driver.close()

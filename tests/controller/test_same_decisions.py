@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from workbench.controller.driver import Driver
-from workbench.core.decisions import Decision, Grant, Preempt
-from workbench.core.events import Event
+from workbench.core.decisions import Decision, Grant, Lower, Preempt, Raise, Warn
+from workbench.core.events import Event, ProgressMade, UseFell, UseRose
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
 from workbench.journal.journal import Journal
@@ -35,6 +35,13 @@ class RecordedRun(Run):
     def end_due(self, at: float) -> bool:
         """Lets the core decide on each ending, as no two come at one instant in a real lab."""
         if super().end_due(at):
+            self.carry_out(self.decide(), at)
+            return True
+        return False
+
+    def measure_due(self, at: float) -> bool:
+        """Likewise: each that is measured comes by itself."""
+        if super().measure_due(at):
             self.carry_out(self.decide(), at)
             return True
         return False
@@ -70,9 +77,45 @@ def crowded() -> Workload:
     )
 
 
+def idling() -> Workload:
+    """The first of them: every third leaves its GPUs idle for a while, every other tells."""
+    return Workload.of(
+        "idling",
+        [
+            replace(
+                job,
+                idle_from_s=None if number % 3 else 200.0 + number,
+                idle_for_s=3000.0,
+                reports_progress=number % 2 == 0,
+            )
+            for number, job in enumerate(crowded().jobs[:80])
+        ],
+    )
+
+
 @pytest.mark.parametrize("policy", ["patient", "fifo", "easy", "las"])
 async def test_the_live_driver_decides_as_the_simulator_does(tmp_path: Path, policy: str) -> None:
     run = RecordedRun(crowded(), policy)
+    carried = await replayed_live(run, tmp_path / "journal.sqlite3", policy)
+    assert len([one for one in carried if isinstance(one, Grant)]) >= len(run.records())
+    if policy in {"patient", "las"}:
+        assert any(isinstance(one, Preempt) for one in carried)
+    assert carried == run.decided
+
+
+@pytest.mark.parametrize("policy", ["patient", "fifo", "srtf"])
+async def test_the_live_driver_moves_priorities_as_the_simulator_does(
+    tmp_path: Path, policy: str
+) -> None:
+    run = RecordedRun(idling(), policy)
+    carried = await replayed_live(run, tmp_path / "journal.sqlite3", policy)
+    assert {Warn, Lower, Raise, Preempt} <= {type(one) for one in carried}
+    assert {UseFell, UseRose, ProgressMade} <= {type(one) for one in run.told}
+    assert carried == run.decided
+
+
+async def replayed_live(run: RecordedRun, path: Path, policy: str) -> list[Decision]:
+    """What a live driver has carried out when it was told what the simulation told the core."""
     run.open(CLUSTER, is_pool=False)
     run.play()
 
@@ -81,7 +124,7 @@ async def test_the_live_driver_decides_as_the_simulator_does(tmp_path: Path, pol
     def carry_out(decisions: Sequence[Decision]) -> None:
         carried.extend(decisions)
 
-    with Journal.open(tmp_path / "journal.sqlite3") as journal:
+    with Journal.open(path) as journal:
 
         def restore() -> Scheduler:
             entries, snapshot = journal.entries(), journal.snapshot()
@@ -100,7 +143,4 @@ async def test_the_live_driver_decides_as_the_simulator_does(tmp_path: Path, pol
             clock.at = event.at
             await driver.ask(lambda at, event=event: replace(event, at=at))
         driver.close()
-    assert len([one for one in carried if isinstance(one, Grant)]) >= len(run.records())
-    if policy in {"patient", "las"}:
-        assert any(isinstance(one, Preempt) for one in carried)
-    assert carried == run.decided
+    return carried

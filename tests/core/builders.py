@@ -54,9 +54,8 @@ def seen(at: float, number: int, *, memory_gib: int | None = 80, **more: Any) ->
     return DeviceSeen(
         at=at,
         device=gpu(number),
-        model="A100",
         memory_bytes=None if memory_gib is None else memory_gib * GIB,
-        **{"simulated": False, **more},
+        **{"model": "A100", "simulated": False, **more},
     )
 
 
@@ -112,6 +111,9 @@ class Lab:
         assert fresh.waiting == self.scheduler.standings.waiting
         assert fresh.overdue == self.scheduler.standings.overdue
         assert fresh.running == self.scheduler.standings.running
+        assert fresh.advanced == self.scheduler.standings.advanced
+        assert fresh.watch.dues == self.scheduler.standings.watch.dues
+        assert fresh.watch.moves(self.state) == []
         left, _ = decide(self.state, fresh, Pool.of(self.state))
         assert left == [], f"left to decide: {left}"
         self.entries += [event, *decisions]
@@ -156,6 +158,14 @@ class Lab:
         grant = self.job(job).grant
         assert grant is not None
         return grant.lease
+
+    def worst_first(self) -> list[tuple[int, float, str]]:
+        """Class, score and name of the running jobs that may be preempted."""
+        return [
+            (level, score, str(turn.job))
+            for (level, score), turns in self.scheduler.standings.runners(self.state)
+            for turn in reversed(turns)
+        ]
 
     def gpus_of(self, job: str) -> list[DeviceId]:
         grant = self.job(job).grant

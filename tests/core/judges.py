@@ -84,7 +84,7 @@ class Judges:
         if preempt.job in self.shrinking:
             assert preempt.at >= self.shrinking[preempt.job].at + self.rules.quantum_s
         waits_s = preempt.at - waits[preempt.winner]
-        self.judge_step(preempt, victim, waits_s)
+        self.judge_step(preempt, victim)
         is_aged = self.rules.ageing_s is not None and waits_s >= self.rules.ageing_s
         assert RANK[victim.priority] >= RANK[winner.priority] - is_aged
         if RANK[victim.priority] <= RANK[winner.priority] - is_aged:
@@ -95,9 +95,7 @@ class Judges:
             or ("after about" in preempt.reason)
         )
 
-    def judge_step(
-        self, preempt: Preempt | Shrink | Suspend, victim: Request, waits_s: float
-    ) -> None:
+    def judge_step(self, preempt: Preempt | Shrink | Suspend, victim: Request) -> None:
         """What it may do, as far as it may, and no stop that gains nothing."""
         held = self.leased[preempt.job]
         assert preempt.job not in {**self.preempted, **self.suspending, **self.resuming}
@@ -105,11 +103,11 @@ class Judges:
             assert preempt.step in victim.preemption
             assert preempt.step in {Preemption.CHECKPOINT, Preemption.REQUEUE}
             self.preempted[preempt.job] = preempt.winner
-            if preempt.job in self.started and self.rules.restart_s:
+            is_weighed = self.policy.asks_run_times
+            if preempt.job in self.started and self.rules.restart_s and not is_weighed:
                 ran = preempt.at - self.started[preempt.job] + self.served.get(preempt.job, 0.0)
                 left = [span - ran for span in (victim.expected_s, victim.time_limit_s) if span]
-                ends = min((span for span in left if span > 1e-3), default=float("inf"))
-                assert ends > self.rules.restart_s + waits_s - 1e-3
+                assert all(not 1e-3 < one_s < self.rules.restart_s - 1e-3 for one_s in left)
             return
         assert preempt.job not in {**self.shrinking, **self.suspended}
         if isinstance(preempt, Shrink):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.core.builders import ALICE, BOB, GIB
 from tests.core.judges import GPUS
 from workbench.core.model import Preemption, PriorityClass
-from workbench.core.settings import Settings
+from workbench.core.settings import Quota, Settings
 
 LADDERS = [steps for number in range(5) for steps in combinations(Preemption, number)]
 LADDERS += 16 * [tuple(Preemption), (Preemption.SUSPEND,)]
@@ -46,6 +46,7 @@ rules = st.builds(
     quantum_s=st.sampled_from([0.0, 4.0]),
     restart_s=st.sampled_from([0.0, 2.0]),
     fair_share=st.booleans(),
+    high=st.just(Quota()),
 )
 owners = st.sampled_from([ALICE, BOB])
 numbers = st.integers(0, GPUS - 1)

@@ -6,9 +6,10 @@ from workbench.core.estimate import LOOK_AHEAD_JOBS
 from workbench.core.events import DispatchHeld, HostSeen
 from workbench.core.explain import Explanation, explain, explain_waiting
 from workbench.core.model import JobId, Outcome
+from workbench.core.settings import Quota, Settings
 
 NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
-ASSUMED = "if all jobs use their whole time limits and no other job comes in ahead"
+ASSUMED = "if no job runs longer than its time limit and no other job comes in ahead"
 
 
 def told(lab: Lab, job: str) -> Explanation:
@@ -31,6 +32,10 @@ def test_a_waiting_job_is_told_its_place_the_reason_and_a_range() -> None:
         low_s=0.0,
         high_s=260.0,
         estimate_reason=ASSUMED,
+        sooner=(
+            "with 1 GPU in place of 2 it would start within 1 min",
+            "with no GPU it would start now",
+        ),
     )
     lab.submit("d", gpus=1)
     assert told(lab, "d").high_s == 60
@@ -207,3 +212,60 @@ def test_an_unknown_job_cannot_be_explained() -> None:
     lab = Lab()
     with pytest.raises(UserError, match="no job zz is known here"):
         told(lab, "zz")
+
+
+def test_a_range_goes_from_what_is_expected_to_what_is_allowed() -> None:
+    lab = Lab(cores=1)
+    lab.submit("running", time_limit_s=100, expected_s=20)
+    lab.start("running")
+    lab.tick(5)
+    lab.submit("a", time_limit_s=50, expected_s=10)
+    lab.submit("b")
+    assert (told(lab, "a").low_s, told(lab, "a").high_s) == (15, 95)
+    assert (told(lab, "b").low_s, told(lab, "b").high_s) == (25, 145)
+
+
+def test_nobody_who_is_at_a_quota_is_promised_a_time() -> None:
+    lab = Lab(gpus=2, settings=Settings(quota=Quota(gpus=1)))
+    lab.submit("a", gpus=1, time_limit_s=10)
+    lab.submit("b", gpus=1)
+    assert told(lab, "b").estimate_reason == "unknown: it is held back by a limit"
+
+
+def test_what_would_start_sooner_is_named_the_likest_first() -> None:
+    lab = Lab(gpus=4, cores=8)
+    lab.submit("a", BOB, gpus=3, cores=4, time_limit_s=7200)
+    lab.start("a")
+    lab.submit("b", gpus=2, cores=2)
+    assert told(lab, "b").sooner == ("with 1 GPU in place of 2 it would start now",)
+    lab.submit("c", BOB, gpus=1, cores=1)
+    assert told(lab, "b").sooner == ("with no GPU it would start now",)
+    lab.submit("d", BOB, cores=3)
+    assert told(lab, "b").sooner == ()
+
+
+def test_what_would_start_within_a_time_is_worth_saying_only_if_it_is_clearly_sooner() -> None:
+    lab = Lab(gpus=4, cores=4)
+    lab.submit("a", BOB, gpus=2, cores=2, time_limit_s=3600)
+    lab.submit("b", BOB, gpus=2, cores=2, time_limit_s=600)
+    lab.start("a")
+    lab.start("b")
+    lab.submit("c", gpus=4, cores=2)
+    assert told(lab, "c").sooner == ("with 2 GPUs in place of 4 it would start within 10 min",)
+    assert told(lab, "c").high_s == 3600
+
+
+def test_a_smaller_gpu_is_named_where_it_would_do() -> None:
+    lab = Lab()
+    lab.send(seen(0, 0, memory_gib=80))
+    lab.send(seen(0, 1, memory_gib=40))
+    lab.submit("a", BOB, gpus=1, gpu_memory_bytes=60 * GIB)
+    lab.submit("b", gpus=1, gpu_memory_bytes=60 * GIB)
+    assert told(lab, "b").sooner == ("with 40 GiB of memory a GPU it would start now",)
+
+
+def test_who_is_at_a_quota_is_told_what_is_within_it() -> None:
+    lab = Lab(gpus=4, settings=Settings(quota=Quota(gpus=2)))
+    lab.submit("a", gpus=1)
+    lab.submit("b", gpus=2)
+    assert told(lab, "b").sooner == ("with 1 GPU in place of 2 it would start now",)

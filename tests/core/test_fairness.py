@@ -1,20 +1,22 @@
 import pytest
 
 from tests.core.builders import ALICE, BOB, Lab, jobs_of
-from workbench.core.fairness import CORE_WEIGHT, HALF_LIFE_S, share, used_s
+from workbench.core.errors import IllegalEvent
+from workbench.core.events import FairShareSet
+from workbench.core.fairness import share, used_s
 from workbench.core.settings import Settings
-from workbench.core.state import Usage
+from workbench.core.state import CORE_WEIGHT, HALF_LIFE_S, State, Usage
 
 
 def test_what_was_used_a_half_life_ago_counts_half() -> None:
-    assert used_s(Usage(1000.0, 5.0, 0.0), 5.0 + HALF_LIFE_S) == pytest.approx(500.0)
+    assert used_s(State(), Usage(1000.0, 5.0, 0.0), 5.0 + HALF_LIFE_S) == pytest.approx(500.0)
 
 
 def test_use_is_reckoned_alike_in_one_step_and_in_many() -> None:
-    once = used_s(Usage(10.0, 0.0, 2.0), 5000.0)
+    once = used_s(State(), Usage(10.0, 0.0, 2.0), 5000.0)
     usage = Usage(10.0, 0.0, 2.0)
     for at in range(100, 5001, 100):
-        usage = Usage(used_s(usage, float(at)), float(at), 2.0)
+        usage = Usage(used_s(State(), usage, float(at)), float(at), 2.0)
     assert usage.weighted_s == pytest.approx(once)
     assert once == pytest.approx(10_010, rel=0.01)
 
@@ -27,8 +29,10 @@ def test_a_lease_is_charged_from_grant_to_end() -> None:
     lab.tick(100.0)
     lab.end("a")
     lab.tick(200.0)
-    assert used_s(lab.state.usage[ALICE], lab.at) == pytest.approx(200.0, rel=0.001)
-    assert used_s(lab.state.usage[BOB], lab.at) == pytest.approx(800.0 * CORE_WEIGHT, rel=0.001)
+    assert used_s(lab.state, lab.state.usage[ALICE], lab.at) == pytest.approx(200.0, rel=0.001)
+    assert used_s(lab.state, lab.state.usage[BOB], lab.at) == pytest.approx(
+        800.0 * CORE_WEIGHT, rel=0.001
+    )
 
 
 def test_who_used_twice_as_much_stands_one_share_lower() -> None:
@@ -52,3 +56,25 @@ def test_the_one_who_used_less_comes_first_within_a_class(*, is_fair: bool, firs
     lab.submit("a", gpus=1)
     lab.submit("b", BOB, gpus=1)
     assert jobs_of(lab.end("used")) == [first]
+
+
+def test_a_lab_may_let_use_fade_sooner_and_weigh_cores_otherwise() -> None:
+    lab = Lab(gpus=1, cores=16)
+    lab.submit("a", gpus=1)
+    lab.submit("b", BOB, cores=8)
+    lab.tick(3600.0)
+    before_s = used_s(lab.state, lab.state.usage[ALICE], 3600.0)
+    lab.send(FairShareSet(at=3600.0, half_life_s=1800.0, core_weight=0.5))
+    assert used_s(lab.state, lab.state.usage[ALICE], 3600.0) == before_s
+    assert lab.state.usage[BOB].rate == 4.0
+    lab.end("a")
+    lab.end("b")
+    lab.tick(5400.0)
+    assert used_s(lab.state, lab.state.usage[ALICE], 5400.0) == pytest.approx(before_s / 2)
+    assert lab.state.usage[BOB].rate == 0.0
+
+
+@pytest.mark.parametrize("half_life_s", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_half_life_is_a_time(half_life_s: float) -> None:
+    with pytest.raises(IllegalEvent):
+        Lab().send(FairShareSet(at=0.0, half_life_s=half_life_s, core_weight=0.0))

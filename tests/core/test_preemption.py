@@ -8,6 +8,7 @@ from tests.core.builders import BOB, HIGH, LOW, Lab, gpu, jobs_of
 from workbench.core.decisions import Grant, Preempt
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.settings import Settings
+from workbench.policies.fifo import FifoStrict
 
 MAY = {"preemption": (Preemption.CHECKPOINT,)}
 
@@ -145,3 +146,15 @@ def test_overdue_jobs_get_no_more_than_their_part_of_the_lab() -> None:
     assert lab.tick(1000.0) == []  # fifo preempts nobody
     assert jobs_of(lab.end("victim")) == ["a", "b"]
     assert [lab.job(job).is_settled for job in ("a", "b")] == [True, False]
+
+
+def test_under_a_strict_policy_nothing_of_a_lower_class_takes_what_a_winner_waits_for() -> None:
+    lab = Lab(cores=4, policy=FifoStrict(), settings=Settings(quantum_s=0.0))
+    lab.submit("short", cores=1)
+    lab.submit("victim", cores=3, priority=LOW, preemption=(Preemption.REQUEUE,))
+    lab.start("victim")
+    lab.tick(1.0)
+    lab.submit("winner", BOB, cores=4, priority=HIGH)
+    lab.submit("later", BOB, cores=1)
+    assert jobs_of(lab.end("short")) == ["victim"]
+    assert jobs_of(lab.end("victim", Outcome.KILLED)) == ["winner"]

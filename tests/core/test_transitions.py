@@ -5,22 +5,29 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.core.builders import Lab, copy_of, gpu, grant, same, submitted
+from tests.core.builders import ALICE, Lab, copy_of, gpu, grant, same, submitted
 from workbench.core.apply import apply
+from workbench.core.calendar import Booking, BookingId
 from workbench.core.decisions import (
     Decision,
     End,
     Grow,
+    Lower,
     Preempt,
+    Raise,
     Resume,
     Shrink,
     Stop,
     Suspend,
+    Warn,
+    WarnOverstay,
 )
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
+    BookingMade,
     CancelRequested,
     Event,
+    HoldRequested,
     HostRebooted,
     LeaseEnded,
     LeaseGrown,
@@ -28,6 +35,10 @@ from workbench.core.events import (
     LeaseShrunk,
     LeaseStarted,
     LeaseSuspended,
+    ProgressMade,
+    ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, Units
 from workbench.core.transitions import TRANSITIONS, next_state
@@ -35,6 +46,7 @@ from workbench.core.transitions import TRANSITIONS, next_state
 STATES = [None, *JobState]
 LEASE = LeaseId("L1")
 ALL_GPUS = (gpu(0), gpu(1), gpu(2))
+BOOKING = Booking(id=BookingId("b"), owner=ALICE, start_at=1e6, end_at=1e6 + 60, gpus=1)
 REACHED = {
     JobState.SHRINKING: (Shrink,),
     JobState.SUSPENDING: (Suspend,),
@@ -53,6 +65,7 @@ def lab_with_a_job_in(state: JobState | None) -> Lab:
     Once it runs, it has given one of its three GPUs back, so that it may shrink and grow.
     """
     lab = Lab(cores=2 if state is JobState.QUEUED else 4, gpus=3)
+    lab.send(BookingMade(at=0, booking=BOOKING))
     lab.submit("other", cores=2)
     if state is None:
         return lab
@@ -93,12 +106,35 @@ def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Any:
             LeaseSuspended(at=at, lease=LEASE),
             Resume(**about, cores=2),
             LeaseResumed(at=at, lease=LEASE),
+            HoldRequested(at=at, job=JobId("job")),
+            ReleaseRequested(at=at, job=JobId("job")),
             LeaseEnded(at=at, lease=LEASE, outcome=Outcome.KILLED, detail=""),
+            WarnOverstay(**about, booking=BOOKING.id, at_latest=1e6),
             End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
+            UseFell(at=at, lease=LEASE, part=0.0),
+            UseRose(at=at, lease=LEASE, part=1.0),
+            ProgressMade(at=at, lease=LEASE, part=0.5),
+            Warn(id=id_, at=at, lease=LEASE, job=JobId("job"), reason="", until=at),
+            Lower(id=id_, at=at, lease=LEASE, job=JobId("job"), reason=""),
+            Raise(id=id_, at=at, lease=LEASE, job=JobId("job"), reason=""),
             HostRebooted(at=at),
         )
     }
     return entries[kind]
+
+
+def make_due(kind: type[Event | Decision], lab: Lab) -> None:
+    """Folds what has to come before a warning, or before what follows it."""
+    at, lease, job = lab.state.at, LeaseId("L1"), JobId("job")
+    if kind in {Warn, Lower, Raise}:
+        apply(lab.state, UseFell(at=at, lease=lease, part=0.0))
+    if kind in {Lower, Raise}:
+        id_ = lab.state.next_decision
+        apply(lab.state, Warn(id=id_, at=at, lease=lease, job=job, reason="", until=at))
+    if kind is Raise:
+        id_ = lab.state.next_decision
+        apply(lab.state, Lower(id=id_, at=at, lease=lease, job=job, reason=""))
+        apply(lab.state, UseRose(at=at, lease=lease, part=1.0))
 
 
 def test_the_table_lists_every_entry_that_is_about_jobs() -> None:
@@ -117,6 +153,8 @@ def test_apply_obeys_the_table(kind: type[Event | Decision], state: JobState | N
     if kind.__name__ == "Grant" and state is JobState.QUEUED:
         lab.entries.append(LeaseEnded(at=0, lease=LeaseId("L0"), outcome=Outcome.DONE, detail=""))
         apply(lab.state, lab.entries[-1])
+    if state is JobState.RUNNING:
+        make_due(kind, lab)
     entry = entry_about_the_job(kind, lab)
     following = TRANSITIONS[kind].get(state)
     before = copy_of(lab.state)

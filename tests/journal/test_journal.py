@@ -125,10 +125,10 @@ def test_a_later_format_is_refused_with_both_versions_and_left_as_it_is(path: Pa
     with Journal.open(path) as journal:
         journal.append(TICKS[:1])
         journal.set_meta("written_by", "9.9.9")
-    damage(path, "PRAGMA user_version=3")
+    damage(path, "PRAGMA user_version=4")
     with pytest.raises(JournalTooNew) as refusal:
         Journal.open(path)
-    assert f"written by Workbench 9.9.9 (format 3); this is Workbench {__version__}" in str(
+    assert f"written by Workbench 9.9.9 (format 4); this is Workbench {__version__}" in str(
         refusal.value
     )
     assert "Install that version" in refusal.value.next_step

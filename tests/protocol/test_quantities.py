@@ -3,12 +3,8 @@
 import pytest
 
 from workbench.core.errors import UserError
-from workbench.protocol.quantities import (
-    format_bytes,
-    format_seconds,
-    parse_bytes,
-    parse_seconds,
-)
+from workbench.core.spelling import spell_seconds
+from workbench.protocol.quantities import format_bytes, parse_bytes, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -67,7 +63,7 @@ def test_sizes_and_times_are_written_in_units_that_people_read() -> None:
         "1.5 KiB",
         "6 GiB",
     ]
-    assert [format_seconds(span) for span in (0, 2.5, 90, 5400, 7200, 90000)] == [
+    assert [spell_seconds(span) for span in (0, 2.5, 90, 5400, 7200, 90000)] == [
         "0 s",
         "2.5 s",
         "2 min",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.core.model import PriorityClass
 from workbench.simulate.errors import BadTrace
 from workbench.simulate.traces import read_trace
 from workbench.simulate.workload import LeftOut, SimJob
@@ -92,6 +93,23 @@ def test_a_bad_row_is_named_by_line_column_and_value(
         read_trace(path)
     assert f"{path}, line 3, column {column}: {value} is not" in caught.value.message
     assert caught.value.next_step
+
+
+def test_a_class_is_read_and_an_empty_one_is_normal(tmp_path: Path) -> None:
+    rows = ("a,0,1,1,high", "b,1,1,1,", "c,2,1,1,low", "d,3,1,1,normal")
+    trace = read_trace(write(tmp_path / "t", f"{HEAD},class", *rows))
+    assert [job.priority for job in trace.workload.jobs] == [
+        PriorityClass.HIGH,
+        PriorityClass.NORMAL,
+        PriorityClass.LOW,
+        PriorityClass.NORMAL,
+    ]
+    path = write(tmp_path / "bad.csv", f"{HEAD},class", "a,0,1,1,urgent")
+    with pytest.raises(BadTrace) as caught:
+        read_trace(path)
+    assert caught.value.message == (
+        f"{path}, line 2, column 5 (class): 'urgent' is not one of high, normal, low"
+    )
 
 
 def test_a_missing_column_and_a_foreign_file_say_what_a_trace_is(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The tutorials, and how one is run in a lab of its own.
 
-`python tests/tutorials/notebooks.py` runs each and stores its outputs anew: do that after a change
-of a tutorial or of what it shows, and look at the difference.
+`python -m tests.tutorials.notebooks` runs each and stores its outputs anew, and `… 05` only one: do
+that after a change of a tutorial or of what it shows, and look at the difference.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ def store_outputs(path: Path, env: dict[str, str], work: Path) -> None:
 
 
 if __name__ == "__main__":
-    for one in TUTORIALS:
+    for one in (path for path in TUTORIALS if path.name.startswith(tuple(sys.argv[1:]) or "")):
         with own_lab() as private:
             os.environ.update(private.env)
             store_outputs(one, private.env, private.work)

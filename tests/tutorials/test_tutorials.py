@@ -58,5 +58,5 @@ def test_a_tutorial_has_been_run_and_most_of_it_is_compared(path: Path) -> None:
     assert len(ignored) <= len(shown) // 5, f"these outputs are not compared: {ignored}"
 
 
-def test_there_is_a_tutorial() -> None:
-    assert [path.name for path in TUTORIALS] == ["01_first_schedule.ipynb"]
+def test_these_are_the_tutorials() -> None:
+    assert [path.stem for path in TUTORIALS] == ["01_first_schedule", "05_priorities"]

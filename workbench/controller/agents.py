@@ -85,7 +85,7 @@ class Agents:
 
     def _push(self, state: State, decision: Decision) -> None:
         if not isinstance(decision, Grant | Stop | Preempt):
-            return  # An end needs nobody; the milder steps are none of `STEPS`.
+            return  # Nothing of it is for an agent to do; the milder steps are none of `STEPS`.
         job = state.jobs.get(decision.job)
         connection = self._by_uid.get(job.owner) if job is not None else None
         if job is None or connection is None:

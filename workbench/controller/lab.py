@@ -15,6 +15,7 @@ from workbench.controller.publisher import Publisher
 from workbench.controller.releases import Releases
 from workbench.core.job import Job
 from workbench.core.model import JobId, LeaseId, Uid
+from workbench.core.settings import Settings
 from workbench.protocol.messages import ControllerView
 from workbench.transport.connection import Connection
 
@@ -30,6 +31,7 @@ class Lab:
     clock: LabClock
     view: ControllerView
     started_unix_s: float
+    settings: Settings
 
 
 def uid_of(connection: Connection[Any]) -> Uid:

@@ -19,6 +19,7 @@ from workbench.controller.errors import PlaceTaken
 from workbench.controller.lab import Lab
 from workbench.controller.log import LOG, open_log
 from workbench.controller.place import held, lab_socket, own_socket
+from workbench.controller.rules import Rules, read_rules
 from workbench.controller.server import Server
 from workbench.controller.service import open_lab
 from workbench.core.errors import WorkbenchError
@@ -39,12 +40,14 @@ class Options:
         lab_directory: Where a lab's socket goes; None for the embedded controller.
         state_directory: Where journal and log go; None for the user's own place.
         simulation: GPUs to simulate; None for those of the controller before, or real ones.
+        rules: The lab's rules for its queue; None for the defaults.
         idle_exit_s: An embedded controller that nobody uses for this long exits.
     """
 
     lab_directory: Path | None
     state_directory: Path | None
     simulation: Simulation | None
+    rules: Path | None
     idle_exit_s: float
 
 
@@ -80,12 +83,14 @@ def read_options(arguments: Sequence[str] | None) -> Options:
     place.add_argument("--socket", type=Path, metavar="DIR", help="for a lab: where users connect")
     parser.add_argument("--state", type=Path, metavar="DIR", help="journal and log")
     parser.add_argument("--simulate", metavar="4xA100-SXM4-80GB", help="GPUs for teaching")
+    parser.add_argument("--rules", type=Path, metavar="FILE", help="policy, quotas, bounds; TOML")
     parser.add_argument("--idle-exit", type=float, default=600.0, metavar="SECONDS")
     chosen = parser.parse_args(arguments)
     return Options(
         lab_directory=chosen.socket,
         state_directory=chosen.state,
         simulation=Simulation.parse(chosen.simulate) if chosen.simulate else None,
+        rules=chosen.rules,
         idle_exit_s=chosen.idle_exit,
     )
 
@@ -95,9 +100,10 @@ async def run(options: Options) -> None:
 
     Raises:
         PlaceTaken: Another controller serves here, or on this state.
-        UserError: A directory cannot be used, or a lab's controller is configured.
+        UserError: A directory or the rules cannot be used, or a lab's controller is configured.
         PeerError: The journal cannot be read.
     """
+    rules = Rules() if options.rules is None else read_rules(options.rules)
     stopping = asyncio.Event()
     was_told = False
 
@@ -124,6 +130,7 @@ async def run(options: Options) -> None:
             state,
             mode="embedded" if lab_directory is None else "lab",
             simulation=teaching.settle(state, options.simulation),
+            rules=rules,
         ) as lab:
             await _serve(lab, socket, stopping, idle_exit_s=options.idle_exit_s)
             has_jobs = bool(lab.driver.state.jobs)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from workbench.controller.driver import Driver, Fact
+from workbench.controller.use import UseMeter
 from workbench.core.events import (
     DeviceBusyOutside,
     DeviceLost,
@@ -44,6 +45,7 @@ class Observer:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._held_for: NvmlStatus | None = None
+        self._meter = UseMeter()
         self.latest: Sample | None = None
         """The newest sample; None before the first."""
 
@@ -60,6 +62,7 @@ class Observer:
             *host_changes(state, sample),
             *device_changes(state, sample),
             *self._dispatch_changes(state, sample),
+            *self._meter.changes(state, sample),
         ]
         for fact in facts:
             self._driver.note(fact)
@@ -129,7 +132,8 @@ def _changes_of(state: State, device: DeviceSample) -> Iterator[Fact]:
             yield from _loss(device, known)
         return
     # What runs on a leased GPU is the lease's business.
-    use = None if identity in state.holders else outside_use(device)
+    is_leased = identity in state.holders or identity in state.sharers
+    use = None if is_leased else outside_use(device)
     memory = device.memory_total_bytes.value
     seen = partial(
         DeviceSeen,

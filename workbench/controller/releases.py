@@ -93,7 +93,10 @@ class Releases:
             if (
                 not pending.is_ending
                 and sample.at_unix_s > pending.asked_unix_s
-                and all(_is_seen_free(devices.get(gpu)) for gpu in pending.gpus)
+                and all(
+                    self._is_shared(lease, gpu) or _is_seen_free(devices.get(gpu))
+                    for gpu in pending.gpus
+                )
             ):
                 self._end(lease, pending, [])
 
@@ -110,12 +113,19 @@ class Releases:
         gpus = grant.units.gpus if grant is not None else ()
         return tuple(gpu for gpu in gpus if not state.devices[gpu].simulated)
 
+    def _is_shared(self, lease: LeaseId, gpu: DeviceId) -> bool:
+        """Whether what is seen on a GPU may be another lease's: whose memory it is is not seen."""
+        sharers = self._driver.state.sharers.get(gpu, ())
+        return any(sharer.lease != lease for sharer in sharers)
+
     def _give_up(self, lease: LeaseId) -> None:
         pending = self._pending[lease]
         sample = self._latest()
         devices = {device.uuid: device for device in sample.devices} if sample is not None else {}
         busy: list[Fact] = []
         for gpu in pending.gpus:
+            if self._is_shared(lease, gpu):
+                continue
             device = devices.get(gpu)
             use = outside_use(device) if device is not None and _is_read(device) else None
             if use is not None:

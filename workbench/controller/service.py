@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -21,9 +22,9 @@ from workbench.controller.log import LOG
 from workbench.controller.observer import Observer
 from workbench.controller.publisher import Publisher
 from workbench.controller.releases import Releases
+from workbench.controller.rules import Rules
 from workbench.controller.views import LabPicture
-from workbench.core.events import AgentLost, HostRebooted, Tick
-from workbench.core.policy import Policy
+from workbench.core.events import AgentLost, FairShareSet, HostRebooted, Tick
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
 from workbench.devices.nvml_source import NvmlSource
@@ -31,7 +32,6 @@ from workbench.devices.sampler import Sampler
 from workbench.devices.simulated import SimulatedSource, Simulation
 from workbench.devices.source import DeviceSource
 from workbench.journal.journal import Journal
-from workbench.policies import DEFAULT_POLICY, POLICIES
 from workbench.protocol.messages import PROTOCOL, ControllerView
 from workbench.protocol.telemetry import NvmlStatus, Sample
 
@@ -43,7 +43,7 @@ BUSY_TIMEOUT_S: Final = 0.5
 
 @contextlib.asynccontextmanager
 async def open_lab(
-    state: Path, *, mode: Literal["embedded", "lab"], simulation: Simulation | None
+    state: Path, *, mode: Literal["embedded", "lab"], simulation: Simulation | None, rules: Rules
 ) -> AsyncIterator[Lab]:
     """Restore the lab from its journal and run it until the block is left.
 
@@ -51,13 +51,14 @@ async def open_lab(
         state: The state directory; the caller holds its lock.
         mode: How this controller was started.
         simulation: GPUs to simulate in place of the host's.
+        rules: How the queue is ordered.
 
     Raises:
         PeerError: The journal cannot be opened or read.
     """
     # The loop writes: a lock that somebody else holds may stop it for a moment, not for seconds.
     with Journal.open(state / "journal.sqlite3", busy_timeout_s=BUSY_TIMEOUT_S) as journal:
-        lab, observer = _assemble(journal, mode=mode, simulated=simulation is not None)
+        lab, observer = _assemble(journal, mode=mode, simulated=simulation is not None, rules=rules)
         async with _sampling(lab, observer, simulation):
             try:
                 yield lab
@@ -69,10 +70,9 @@ async def open_lab(
 
 
 def _assemble(
-    journal: Journal, *, mode: Literal["embedded", "lab"], simulated: bool
+    journal: Journal, *, mode: Literal["embedded", "lab"], simulated: bool, rules: Rules
 ) -> tuple[Lab, Observer]:
-    policy = POLICIES[DEFAULT_POLICY]()
-    restore = partial(_restore, journal, policy)
+    restore = partial(_restore, journal, rules)
     scheduler = restore()
     clock, was_booted = open_clock(journal, last_at=scheduler.state.at, host=host_time())
     view = ControllerView(
@@ -107,7 +107,7 @@ def _assemble(
         on_change=publisher.on_change,
     )
     observer = Observer(driver)
-    _tell_what_a_start_means(driver, was_booted=was_booted)
+    _tell_what_a_start_means(driver, was_booted=was_booted, settings=rules.settings)
     lab = Lab(
         driver=driver,
         agents=agents,
@@ -116,23 +116,27 @@ def _assemble(
         clock=clock,
         view=view,
         started_unix_s=time.time(),
+        settings=rules.settings,
     )
     return lab, observer
 
 
-def _tell_what_a_start_means(driver: Driver, *, was_booted: bool) -> None:
+def _tell_what_a_start_means(driver: Driver, *, was_booted: bool, settings: Settings) -> None:
     """Nobody is connected to a new process, and time has passed."""
     if was_booted:
         LOG.info("the host was booted since: its leases have ended")
         driver.note(HostRebooted)
+    fair = settings.half_life_s, settings.core_weight
+    if fair != (driver.state.half_life_s, driver.state.core_weight):
+        driver.note(partial(FairShareSet, half_life_s=fair[0], core_weight=fair[1]))
     for owner in list(driver.state.agents):
         driver.note(partial(AgentLost, owner=owner))
     driver.note(Tick)
 
 
-def _restore(journal: Journal, policy: Policy) -> Scheduler:
-    settings = Settings(steps=STEPS)
-    return Scheduler.restore(policy, journal.entries(), journal.snapshot(), settings)
+def _restore(journal: Journal, rules: Rules) -> Scheduler:
+    settings = replace(rules.settings, steps=STEPS)
+    return Scheduler.restore(rules.make_policy(), journal.entries(), journal.snapshot(), settings)
 
 
 @contextlib.asynccontextmanager

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import pwd
+import time
 from collections.abc import Sequence
 from typing import Final, Literal, cast
 
 import msgspec
 
 from workbench.controller.clock import LabClock
-from workbench.core.decide import ITS_TURN
 from workbench.core.explain import Explanation, explain, explain_waiting
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Request, Uid
+from workbench.core.round import ITS_TURN
+from workbench.core.spelling import spell_span
 from workbench.core.standings import Standings
 from workbench.core.state import State
 from workbench.protocol.messages import ControllerView, Estimate, JobView, RequestSpec, Status
@@ -57,8 +59,8 @@ class LabPicture:
         self._notices = list(notices)
         self._clock = clock
         self._all_ended = state.ended
-        self._explain = functools.partial(explain, state, standings)
-        waiting = explain_waiting(state, standings)
+        self._explain = functools.partial(explain, state, standings, spell_at=self._spell_at)
+        waiting = explain_waiting(state, standings, spell_at=self._spell_at)
         running = [job for job in state.jobs.values() if job.id not in waiting]
         self._live = [
             *(self._view(job) for job in running),
@@ -81,6 +83,13 @@ class LabPicture:
             ended=[_shown_to(uid, view) for view in ended],
             notices=self._notices,
         )
+
+    def _spell_at(self, at: float) -> str:
+        """Spell a time of the lab's clock on the host's wall clock."""
+        then_s, now_s = self._clock.unix_s(at), self._clock.unix_s(self._clock.now())
+        then, now = time.localtime(then_s), time.localtime(now_s)
+        text = time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
+        return f"{text} (in {spell_span(then_s - now_s)})" if then_s > now_s else text
 
     def _view(self, job: Job, why: Explanation | None = None) -> JobView:
         """Return a job as its owner sees it."""

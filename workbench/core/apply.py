@@ -14,22 +14,35 @@ from workbench.core.decisions import (
     End,
     Grant,
     Grow,
+    Lower,
+    OpenBooking,
     Preempt,
+    Raise,
+    ReleaseBooking,
     Resume,
     Shrink,
     Stop,
     Suspend,
+    Warn,
+    WarnOverstay,
+    WarnUnused,
 )
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
+    BookingCancelled,
+    BookingMade,
     CancelRequested,
     DeviceBusyOutside,
     DeviceLost,
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
     Event,
+    FairShareSet,
+    HoldRequested,
     HostRebooted,
     HostSeen,
     JobSubmitted,
@@ -39,10 +52,22 @@ from workbench.core.events import (
     LeaseShrunk,
     LeaseStarted,
     LeaseSuspended,
+    ProgressMade,
+    ReleaseRequested,
     Tick,
+    UseFell,
+    UseRose,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import commits, host, jobs, ladder, leases
+from workbench.core.folds import (
+    bookings,
+    commits,
+    host,
+    jobs,
+    ladder,
+    leases,
+    use,
+)
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -66,6 +91,8 @@ def apply(state: State, entry: Event | Decision) -> None:
     state.at = entry.at
     if isinstance(entry, Decision):
         state.next_decision += 1
+    if state.booking_ends_at is not None and state.booking_ends_at <= state.at:
+        bookings.roll(state)
     while state.crossings and state.crossings[0].at <= state.at:
         cross(state, state.jobs[state.crossings[0].job])
 
@@ -77,17 +104,27 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     DeviceBusyOutside: host.device_busy_outside,
     DispatchHeld: host.dispatch_held,
     DispatchResumed: host.dispatch_resumed,
+    FairShareSet: host.fair_share_set,
+    DrainStarted: host.drain_started,
+    DrainEnded: host.drain_ended,
     AgentConnected: host.agent_connected,
     AgentLost: host.agent_lost,
     JobSubmitted: jobs.job_submitted,
     CancelRequested: jobs.cancel_requested,
+    HoldRequested: jobs.hold_requested,
+    ReleaseRequested: jobs.release_requested,
     LeaseStarted: leases.lease_started,
     LeaseShrunk: ladder.lease_shrunk,
     LeaseGrown: ladder.lease_grown,
     LeaseSuspended: ladder.lease_suspended,
     LeaseResumed: ladder.lease_resumed,
+    UseFell: use.use_fell,
+    UseRose: use.use_rose,
+    ProgressMade: use.progress_made,
     LeaseEnded: leases.lease_ended,
     HostRebooted: leases.host_rebooted,
+    BookingMade: bookings.booking_made,
+    BookingCancelled: bookings.booking_cancelled,
     Tick: host.tick,
     Grant: commits.grant,
     Stop: commits.stop,
@@ -97,4 +134,11 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     Suspend: ladder.suspend,
     Resume: ladder.resume,
     End: commits.end,
+    Warn: use.warn,
+    Lower: use.lower,
+    Raise: use.raise_,
+    OpenBooking: bookings.open_booking,
+    WarnOverstay: bookings.warn_overstay,
+    WarnUnused: bookings.warn_unused,
+    ReleaseBooking: bookings.release_booking,
 }

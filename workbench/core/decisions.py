@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.core.model import DeviceId, JobId, LeaseId, Outcome, Preemption, Seconds, Units
+from workbench.core.calendar import BookingId
+from workbench.core.model import (
+    DeviceId,
+    JobId,
+    LeaseId,
+    Outcome,
+    Preemption,
+    PriorityClass,
+    Seconds,
+    Units,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +23,7 @@ class Grant:
 
     Attributes:
         is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
+        counts_as: The class that it runs in; None for the one that it asked for.
     """
 
     id: int
@@ -22,6 +33,7 @@ class Grant:
     units: Units
     reason: str
     is_settled: bool = False
+    counts_as: PriorityClass | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +50,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempt:
-    """Take the units of a running job for another and queue it again; confirmed by `LeaseEnded`.
+    """Take the units of a running job and queue it again; confirmed by `LeaseEnded`.
 
     Attributes:
         step: CHECKPOINT keeps what the job has done so far, REQUEUE starts it again from nothing.
-        winner: The job that gets the units.
+        winner: The job that gets the units; None where they are booked.
+        booking: The booking that gets the GPUs; None where a job does.
     """
 
     id: int
@@ -50,8 +63,9 @@ class Preempt:
     lease: LeaseId
     job: JobId
     step: Preemption
-    winner: JobId
+    winner: JobId | None
     reason: str
+    booking: BookingId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,4 +149,104 @@ class End:
     reason: str
 
 
-Decision = Grant | Stop | Preempt | Shrink | Grow | Suspend | Resume | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warn:
+    """Tell the owner of a running job that its use fell; nothing needs to confirm it.
+
+    Attributes:
+        until: If use is still low then, the job is lowered.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+    until: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lower:
+    """A running job counts as one class lower from now on; nothing needs to confirm it."""
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raise:
+    """A lowered job counts as its own class again; nothing needs to confirm it."""
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBooking:
+    """A booking begins: from now on only its owner's jobs get these GPUs. Confirmed by nothing.
+
+    Attributes:
+        start_at: When it was to begin, this time.
+        gpus: Fixed until it ends.
+    """
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    start_at: Seconds
+    gpus: tuple[DeviceId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarnOverstay:
+    """Tell the owner of a job that it holds GPUs that somebody else booked.
+
+    Attributes:
+        at_latest: When it has to be over; then it is preempted or stopped.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    booking: BookingId
+    at_latest: Seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarnUnused:
+    """Tell the owner of a booking that none of their jobs uses it.
+
+    Attributes:
+        release_at: When it is released if that stays so.
+    """
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    release_at: Seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseBooking:
+    """Nobody used a booking: its GPUs are for all again until it recurs. Confirmed by nothing."""
+
+    id: int
+    at: Seconds
+    booking: BookingId
+    reason: str
+
+
+Step = Shrink | Grow | Suspend | Resume
+AboutJob = Grant | Stop | Preempt | Step | End | Warn | Lower | Raise | WarnOverstay
+AboutBooking = OpenBooking | WarnUnused | ReleaseBooking
+Decision = AboutJob | AboutBooking

@@ -2,7 +2,8 @@
 
 WorkbenchError
 ├── UserError        the caller asked for something that cannot be; says what to change
-│   └── NeverFits    the request is larger than this host could ever give
+│   ├── NeverFits    the request is larger than this host could ever give
+│   └── BookingConflict  others booked the GPUs for that time
 ├── PeerError        another process, the driver or the disk failed; says what to do about it
 └── BugError         Workbench itself is wrong
     ├── IllegalEvent an event that cannot follow the present state; the state is unchanged
@@ -43,6 +44,25 @@ class BugError(WorkbenchError):
 
 class NeverFits(UserError):
     """The request is larger than this host could ever give; nothing was queued."""
+
+
+class BookingConflict(UserError):
+    """Others booked the GPUs for that time.
+
+    Args:
+        message: As for all errors.
+        next_step: As for all errors.
+        booking: The id of a booking that is in the way.
+        free_at: When it could begin instead, the nearest time on the lab's clock; None where no
+            such time was found.
+    """
+
+    def __init__(
+        self, message: str, *, next_step: str, booking: str, free_at: float | None
+    ) -> None:
+        super().__init__(message, next_step=next_step)
+        self.booking = booking
+        self.free_at = free_at
 
 
 class IllegalEvent(BugError):

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from workbench.core import booking_reasons
 from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
+from workbench.core.explain_gpus import why_no_gpus
 from workbench.core.job import Job
-from workbench.core.model import DeviceStatus, JobId, JobKind, JobState, Seconds, Shape
-from workbench.core.placement import gpus_in_service, is_large_enough, shape_wanted
-from workbench.core.spelling import count, short_device, short_job, spell_bytes
+from workbench.core.model import (
+    After,
+    JobId,
+    JobKind,
+    JobState,
+    Seconds,
+    Shape,
+)
+from workbench.core.moving import why_it_moves
+from workbench.core.placement import shapes_wanted
+from workbench.core.quotas import Account, Limits
+from workbench.core.sooner import sooner
+from workbench.core.spelling import count, short_job, spell_bytes, spell_seconds
 from workbench.core.standings import Standings, in_order
-from workbench.core.state import Device, State
-
-_DEVICES_NAMED = 4
-"""A sentence names this many GPUs and counts the rest."""
+from workbench.core.state import THIS_HOST, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +38,8 @@ class Explanation:
         low_s: The soonest start in seconds from now; None is unknown or does not wait.
         high_s: The latest start if what `estimate_reason` assumes holds; None likewise.
         estimate_reason: What the range rests on, or why it is unknown; empty unless it waits.
+        sooner: What would make it start sooner, the most like what it asks for first; only of a
+            job that is explained alone.
     """
 
     place: int | None
@@ -35,15 +47,28 @@ class Explanation:
     low_s: Seconds | None
     high_s: Seconds | None
     estimate_reason: str
+    sooner: tuple[str, ...] = ()
 
 
-def explain(state: State, standings: Standings, job: JobId) -> Explanation:
+def _in_lab_seconds(at: Seconds) -> str:
+    return f"{at:.0f} s"
+
+
+def explain(
+    state: State,
+    standings: Standings,
+    job: JobId,
+    *,
+    spell_at: Callable[[Seconds], str] = _in_lab_seconds,
+) -> Explanation:
     """Explains one job; to explain many, `explain_waiting` orders the queue once.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
         job: Its id.
+        spell_at: Spells a time for people, of which the core knows nothing; without one it is
+            given in seconds of the lab's clock.
 
     Returns:
         Where it stands now.
@@ -56,13 +81,19 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
     if known.state is JobState.QUEUED or known.state is JobState.SUSPENDED:
-        return explain_waiting(state, standings)[job]
+        waiting = explain_waiting(state, standings, spell_at=spell_at)
+        if known.state is JobState.SUSPENDED:
+            return waiting[job]
+        return replace(waiting[job], sooner=sooner(state, standings, known))
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
         if known.ladder is not None and decision is known.grant:
             reason = known.ladder.why or reason
+        reason = why_it_moves(known, spell_at) or reason
+        if state.bookings and known.grant is not None and decision is known.grant:
+            reason = booking_reasons.overstays(state, known.grant.lease) or reason
         if known.state is JobState.STARTING:
             if known.owner not in state.agents:
                 reason = _NO_AGENT
@@ -71,27 +102,36 @@ def explain(state: State, standings: Standings, job: JobId) -> Explanation:
     return Explanation(place=None, reason=reason, low_s=None, high_s=None, estimate_reason="")
 
 
-def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanation]:
+def explain_waiting(
+    state: State, standings: Standings, *, spell_at: Callable[[Seconds], str] = _in_lab_seconds
+) -> dict[JobId, Explanation]:
     """Explains all waiting jobs.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
+        spell_at: As for `explain`.
 
     Returns:
         Where each stands now, the next one first.
     """
     order = in_order(state, standings)
-    estimates = estimate(state, order)
-    reasons: dict[tuple[bool, Shape], str] = {}
+    limits = Limits(state, standings.settings)
+    estimates = estimate(state, limits, order)
+    calendar = booking_reasons.Calendar(state, standings.settings) if state.bookings else None
+    reasons: dict[tuple[bool, Account, tuple[Shape, ...], object], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        kind = (job.owner in state.agents, shape_wanted(job))
+        shapes, booked = shapes_wanted(job), calendar.kind(job) if calendar else None
+        kind = (job.owner in state.agents, Account.of(job), shapes, booked)
         if kind not in reasons:
-            reasons[kind] = _why_it_waits(state, job, kind[1])
-        range_, reason = estimates[job.id], reasons[kind]
+            reasons[kind] = _why_it_waits(state, job, limits, calendar)
+        range_ = estimates[job.id]
+        reason = reasons[kind]
         if job.ladder is not None:
             reason = f"it is suspended: {job.ladder.why}; {reason}"
+        if job.use is not None:
+            reason += f"; it {why_it_moves(job, spell_at)}"
         explanations[job.id] = Explanation(
             place=place,
             reason=reason,
@@ -99,66 +139,71 @@ def explain_waiting(state: State, standings: Standings) -> dict[JobId, Explanati
             high_s=range_.high_s,
             estimate_reason=range_.reason,
         )
+    for job in state.jobs.values():
+        if job.state is JobState.QUEUED and job.id not in explanations:
+            explanations[job.id] = _put_off(state, job)
     return explanations
 
 
+def _put_off(state: State, job: Job) -> Explanation:
+    """Explains a job that waits for something other than units."""
+    reasons, low_s = [], None
+    if job.is_held:
+        reasons.append("it is held until its owner releases it")
+    reasons += [
+        f"it waits for {short_job(one.job)} to {_ENDINGS[one.after]}"
+        for one in job.request.after
+        if one.job in job.waits_for
+    ]
+    if job.queued_at > state.at:
+        low_s = job.queued_at - state.at
+        when = f"in {spell_seconds(low_s)} at the soonest"
+        if job.failures:
+            tries = f"try {job.failures + 1} of {job.request.retries + 1}"
+            reasons.append(f"it starts again {when}, {tries}; the last one {job.detail}")
+        else:
+            reasons.append(f"it starts {when}, as asked for")
+    reason = "; ".join(reasons)
+    why = "unknown: it does not wait for units yet"
+    return Explanation(place=None, reason=reason, low_s=low_s, high_s=None, estimate_reason=why)
+
+
+_ENDINGS = {After.OK: "be done", After.ANY: "end", After.FAIL: "end without being done"}
 _READY = "ready: start the kernel"
 _NO_AGENT = "its agent is not running: open Jupyter or run `workbench up`"
 
 
-def _why_it_waits(state: State, job: Job, shape: Shape) -> str:
+def _why_it_waits(
+    state: State, job: Job, limits: Limits, calendar: booking_reasons.Calendar | None
+) -> str:
     if job.owner not in state.agents:
         return _NO_AGENT
+    account, shapes = Account.of(job), shapes_wanted(job)
+    allowed = limits.allowed(account, shapes)
+    if not allowed:
+        return "; ".join(limits.against(account, shapes[0]))
+    reasons = [_why_no_units(state, job, shape, calendar) for shape in allowed]
+    why = ", or ".join(reason for reason in reasons if reason) or "it is about to start"
+    if account.is_high and not limits.may_be_high(account.owner):
+        why = f"it counts as class normal, its owner's budget of class high is used; {why}"
+    return why
+
+
+def _why_no_units(
+    state: State, job: Job, shape: Shape, calendar: booking_reasons.Calendar | None
+) -> str:
     if shape.gpus and state.held is not None:
         return f"no GPU is handed out now: {state.held}"
+    if THIS_HOST in state.drained:
+        return f"this host is drained, nothing new starts: {state.drained[THIS_HOST]}"
     reasons = [
-        _why_no_gpus(state, shape),
+        why_no_gpus(state, shape, calendar.closed(job) if calendar else {}),
         _why_no_cores(state, shape),
         _why_no_memory(state, shape),
     ]
-    return "; ".join(reason for reason in reasons if reason) or "it is about to start"
-
-
-def _why_no_gpus(state: State, shape: Shape) -> str:
-    if not shape.gpus:
-        return ""
-    large = [gpu for gpu in gpus_in_service(state) if is_large_enough(gpu, shape.gpu_memory_bytes)]
-    blocked = [why for gpu in large if (why := _why_not_free(state, gpu))]
-    free = len(large) - len(blocked)
-    if free >= shape.gpus:
-        return ""
-    blocked += _missing(state, shape)
-    wanted = count(shape.gpus, "GPU")
-    if shape.gpu_memory_bytes:
-        wanted += f" with {spell_bytes(shape.gpu_memory_bytes)} each"
-    named = blocked[:_DEVICES_NAMED]
-    if len(blocked) > len(named):
-        named.append(f"{len(blocked) - len(named)} more")
-    why = ", ".join(named) or "no other GPU in service is large enough"
-    return f"it waits for {wanted}, {free} free: {why}"
-
-
-def _missing(state: State, shape: Shape) -> list[str]:
-    """Names the GPUs that were there before and may come back.
-
-    Not those that are not simulated any more, and while GPUs are simulated not the real ones.
-    """
-    if any(gpu.simulated for gpu in gpus_in_service(state)):
-        return []
-    return [
-        f"{short_device(gpu.id)} is missing ({gpu.reason})"
-        for gpu in state.devices.values()
-        if gpu.status is DeviceStatus.MISSING
-        and not gpu.simulated
-        and is_large_enough(gpu, shape.gpu_memory_bytes)
-    ]
-
-
-def _why_not_free(state: State, gpu: Device) -> str:
-    name, holder = short_device(gpu.id), state.holders.get(gpu.id)
-    if gpu.status is not DeviceStatus.AVAILABLE:
-        return f"{name} is {gpu.status} ({gpu.reason})"
-    return f"{name} is held by {short_job(state.leases[holder])}" if holder else ""
+    if calendar is not None and not any(reasons):
+        reasons.append(calendar.keeps_off(job, shape))
+    return "; ".join(reason for reason in reasons if reason)
 
 
 def _why_no_cores(state: State, shape: Shape) -> str:

@@ -7,36 +7,34 @@ from collections.abc import Container
 from workbench.core.decisions import Grow
 from workbench.core.job import Job
 from workbench.core.model import DeviceId, JobId, Units
-from workbench.core.placement import Pool, shape_of
+from workbench.core.placement import shapes_of
+from workbench.core.round import Round
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
 
-def growths(
-    state: State, standings: Standings, pool: Pool, gone: Container[JobId], number: int
-) -> list[Grow]:
+def growths(state: State, standings: Standings, round_: Round, number: int) -> list[Grow]:
     """Proposes what shrunk jobs get back.
 
     A GPU is given back only while nobody whose agent is there waits for one: a gang that needs
-    more than are free would wait for it again.
+    more than are free would wait for it again. Who is held back by a limit does not wait for GPUs.
 
     Args:
         state: The state; it is not changed.
         standings: Where its jobs stand.
-        pool: What is left once waiting jobs got what they get now; changed in place.
-        gone: Jobs that start now, and those on their way out.
+        round_: The round in which waiting jobs got what they get now; it takes what is given back.
         number: The id of the first decision.
 
     Returns:
         Decisions, in the order in which jobs stand.
     """
-    if _is_gpu_wanted(state, standings, gone):
+    if _is_gpu_wanted(state, standings, round_):
         return []
     found: list[Grow] = []
-    for job in _in_order(state, standings, gone):
-        gpus = _more_for(job, pool)
+    for job in _in_order(state, standings, round_.gone):
+        gpus = _more_for(job, round_)
         if gpus and job.grant is not None:
-            pool.take(Units(gpus=gpus))
+            round_.grow(job, Units(gpus=gpus))
             found.append(
                 Grow(
                     id=number + len(found),
@@ -50,14 +48,20 @@ def growths(
     return found
 
 
-def _is_gpu_wanted(state: State, standings: Standings, gone: Container[JobId]) -> bool:
-    for shapes in standings.waiting:
-        for shape, queues in shapes.items():
-            if not shape.gpus:
+def _is_gpu_wanted(state: State, standings: Standings, round_: Round) -> bool:
+    for places in standings.waiting:
+        for shapes, tiers in places.items():
+            if not any(shape.gpus for shape in shapes):
                 continue
-            for (_, owner), turns in queues.items():
-                if owner in state.agents and any(turn.job not in gone for turn in turns):
-                    return True
+            for accounts in tiers.values():
+                for account, turns in accounts.items():
+                    if account.owner not in state.agents:
+                        continue
+                    allowed = round_.limits.allowed(account, shapes)
+                    if any(shape.gpus for shape in allowed) and any(
+                        turn.job not in round_.gone for turn in turns
+                    ):
+                        return True
     return False
 
 
@@ -69,7 +73,13 @@ def _in_order(state: State, standings: Standings, gone: Container[JobId]) -> lis
     return ready
 
 
-def _more_for(job: Job, pool: Pool) -> tuple[DeviceId, ...]:
+def _more_for(job: Job, round_: Round) -> tuple[DeviceId, ...]:
     if job.grant is None or job.ladder is None:
         return ()
-    return pool.beside(job.grant.units.gpus, shape_of(job.request), len(job.ladder.granted.gpus))
+    has, granted = job.grant.units.gpus, len(job.ladder.granted.gpus)
+    most = len(has) + round_.limits.room_to_grow(job, granted - len(has))
+    pool = round_.left_for(job)
+    choices = (
+        pool.beside(has, shape, most) for shape in shapes_of(job.request) if shape.gpus == granted
+    )
+    return next((gpus for gpus in choices if gpus), ())

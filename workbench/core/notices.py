@@ -9,7 +9,7 @@ from workbench.core.decisions import Preempt, Resume, Shrink, Suspend
 from workbench.core.job import Job, served_s
 from workbench.core.model import Preemption
 from workbench.core.preemption import GivingWay
-from workbench.core.spelling import count, short_job, spell_span
+from workbench.core.spelling import count, short_job, spell_seconds
 from workbench.core.state import State
 
 
@@ -90,6 +90,9 @@ def _reason(state: State, one: GivingWay, winner: Job) -> str:
         needs, then = "needs its cores", _way_back(state, winner, "goes on")
     else:
         needs, then = "needs its units", _way_back(state, winner, "comes back")
+    use = one.job.use
+    if use is not None and use.lowered is not None:
+        return f"{short_job(winner.id)} {needs}, and {use.lowered.reason}; {then}"
     if winner.request.priority is not one.job.request.priority:
         return f"{short_job(winner.id)} of class {winner.request.priority} {needs}; {then}"
     return f"{short_job(winner.id)} stands higher and {needs}; {then}"
@@ -101,5 +104,5 @@ def _way_back(state: State, winner: Job, comes_back: str) -> str:
     if expected_s is not None and state.waiting_jobs == 1:
         left_s = expected_s - served_s(winner, state.at)
         if left_s > 0:
-            return f"it {comes_back} after about {spell_span(left_s)}"
+            return f"it {comes_back} after about {spell_seconds(left_s)}"
     return "it keeps its place by class, fair share and order"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
-from workbench.core.placement import Pool, shape_of
+from workbench.core.placement import Pool
 from workbench.core.state import State, expected_end
 
 _NEVER: Final = float("inf")
@@ -65,15 +66,14 @@ class Lane:
     Args:
         state: The state; it is not changed.
         part: Of its GPUs and cores.
+        settled: What those asked for that hold leases in it.
     """
 
-    def __init__(self, state: State, part: float) -> None:
+    def __init__(self, state: State, part: float, settled: Iterable[Shape]) -> None:
         self._all_gpus = self._gpus = part * len(state.devices)
         self._all_cores = self._cores = part * (state.host.cores if state.host else 0)
-        for holder in state.leases.values():
-            job = state.jobs[holder]
-            if job.is_settled:
-                self.take(shape_of(job.request))
+        for shape in settled:
+            self.take(shape)
 
     def is_for(self, shape: Shape) -> bool:
         """Tells whether a job of this shape is not larger than all of it.

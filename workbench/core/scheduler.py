@@ -11,15 +11,30 @@ from typing import Final
 
 from workbench.core.admission import admit
 from workbench.core.apply import apply
+from workbench.core.booking_admission import admit_booking
+from workbench.core.bookings import next_time
 from workbench.core.decide import decide
-from workbench.core.decisions import Decision, Grant, Grow, Resume
+from workbench.core.decisions import (
+    AboutBooking,
+    AboutJob,
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Resume,
+)
 from workbench.core.events import (
+    BookingCancelled,
+    BookingMade,
     DeviceBusyOutside,
     DeviceLost,
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
     Event,
+    HoldRequested,
     HostRebooted,
     HostSeen,
     JobSubmitted,
@@ -29,6 +44,10 @@ from workbench.core.events import (
     LeaseShrunk,
     LeaseStarted,
     LeaseSuspended,
+    ProgressMade,
+    ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
@@ -45,6 +64,8 @@ _CHANGES_THE_POOL: Final = (
     DeviceBusyOutside,
     DispatchHeld,
     DispatchResumed,
+    DrainStarted,
+    DrainEnded,
     HostRebooted,
     LeaseShrunk,
     LeaseSuspended,
@@ -57,7 +78,11 @@ _OF_A_LEASE: Final = (
     LeaseGrown,
     LeaseSuspended,
     LeaseResumed,
+    UseFell,
+    UseRose,
+    ProgressMade,
 )
+_BOOKS: Final = (BookingMade, BookingCancelled)
 
 
 class Scheduler:
@@ -80,7 +105,7 @@ class Scheduler:
         self._state = State() if state is None else state
         self._standings = Standings.of(self._state, policy, self._settings)
         self._pool: Pool | None = None
-        self._patient_at: Seconds | None = None
+        self._changes_at: Seconds | None = None
         self._is_due = True
         self._decided_at: Seconds | None = None
         self._fitting: dict[Shape, None] = {}
@@ -158,8 +183,11 @@ class Scheduler:
             IllegalEvent: As for `handle`.
         """
         state = self._state
-        admit(state, event, self._fitting, self._settings.steps)
+        admit(state, event, self._settings, self._fitting)
+        if isinstance(event, _BOOKS):
+            admit_booking(state, self._settings, event)
         job = self._subject(event)
+        freed_for = state.dependents.get(job.id, ()) if job is not None else ()
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
         # A job that starts gives way to nobody before its quantum is over, and frees nothing. One
@@ -168,18 +196,24 @@ class Scheduler:
             not isinstance(event, LeaseStarted)
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
+            or bool(state.bookings)
             or (bool(state.deadlines) and state.deadlines[0].at <= state.at)
         )
         if isinstance(event, _CHANGES_THE_POOL):
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
-            self._pool.give_back(freed.units)
+            if state.slices and freed.units.gpus:
+                self._pool = None  # Other parts of the card may be handed out from now on.
+            else:
+                self._pool.give_back(freed.units)
         if isinstance(event, HostRebooted):
             self._standings = Standings.of(state, self._policy, self._settings)
         elif job is not None:
             self._follow(job.id)
-        elif isinstance(event, JobSubmitted):
+            for one in freed_for:
+                self._follow(one)
+        elif isinstance(event, JobSubmitted | HoldRequested | ReleaseRequested):
             self._follow(event.job)
 
     def decide(self) -> list[Decision]:
@@ -195,17 +229,45 @@ class Scheduler:
         if self._pool is None:
             self._pool = Pool.of(state)
         self._standings.refresh(state)
-        decisions, self._patient_at = decide(state, self._standings, self._pool)
-        for decision in decisions:
-            apply(state, decision)
-            if isinstance(decision, Grant):
-                self._pool.take(decision.units)
-            elif isinstance(decision, Grow):
-                self._pool.take(Units(gpus=decision.gpus))
-            elif isinstance(decision, Resume):
-                self._pool.take(Units(cores=decision.cores))
-            self._follow(decision.job)
+        decisions = self._move() if self._standings.watch.dues else []
+        is_more = True
+        while is_more:
+            wishes, self._changes_at = decide(state, self._standings, self._pool)
+            is_more = self._commit(wishes, self._pool)
+            decisions += wishes
         return decisions
+
+    def _move(self) -> list[Decision]:
+        """Commits what the use of running jobs calls for, before anything that rests on it."""
+        moves: list[Decision] = []
+        while found := self._standings.watch.moves(self._state):
+            for move in found:
+                apply(self._state, move)
+                self._follow(move.job)
+            moves += found
+        return moves
+
+    def _commit(self, wishes: list[Decision], pool: Pool) -> bool:
+        """Applies decisions; returns whether a job ended that others wait for."""
+        is_waited_for = False
+        for decision in wishes:
+            if isinstance(decision, AboutBooking):
+                apply(self._state, decision)
+                continue
+            dependents = self._state.dependents.get(decision.job, ())
+            apply(self._state, decision)
+            if isinstance(decision, Grant):
+                pool.take(decision.units)
+            elif isinstance(decision, Grow):
+                pool.take(Units(gpus=decision.gpus))
+            elif isinstance(decision, Resume):
+                pool.take(Units(cores=decision.cores))
+            self._follow(decision.job)
+            if dependents and isinstance(decision, End):
+                is_waited_for = True
+                for one in dependents:
+                    self._follow(one)
+        return is_waited_for
 
     def next_wakeup(self) -> Seconds | None:
         """Says when time alone changes something.
@@ -213,14 +275,17 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        times: list[Seconds | None] = []
+        watch = self._standings.watch
+        times: list[Seconds | None] = [watch.next_due()] if watch.dues else []
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
-            times = [self._standings.next_change(), self._patient_at]
+            times += [self._standings.next_change(), self._changes_at]
         if self._state.deadlines:
             times.append(self._state.deadlines[0].at)
+        if self._state.bookings:
+            times.append(next_time(self._state, self._settings))
         return min((at for at in times if at is not None), default=None)
 
-    def unconfirmed(self) -> list[Decision]:
+    def unconfirmed(self) -> list[AboutJob]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.
 
         Returns:
@@ -245,7 +310,7 @@ class Scheduler:
             self._standings.follow(self._state, job)
 
 
-def _unconfirmed(job: Job) -> Decision | None:
+def _unconfirmed(job: Job) -> AboutJob | None:
     if job.stop is not None or job.preempt is not None:
         return job.stop or job.preempt
     if job.state is JobState.STARTING:

@@ -6,8 +6,7 @@ from workbench.core.model import DeviceId, JobId, Seconds
 
 _GIB = 1 << 30
 _MIB = 1 << 20
-_UNITS_FROM = 1.5
-"""A span of fewer than so many of a unit is spelled in the next smaller one."""
+_MINUTE_S = 60.0
 _ID_SHOWN = 8
 """So much of a job's id the tables of jobs show."""
 
@@ -30,21 +29,6 @@ def spell_bytes(amount_bytes: int) -> str:
     return f"{whole}{decimals} {name}"
 
 
-def spell_span(seconds: Seconds) -> str:
-    """Spells about how long something takes.
-
-    Args:
-        seconds: At least 0.
-
-    Returns:
-        One rounded number with its unit, such as `40 s`, `15 min` or `2 h`.
-    """
-    for unit_s, name in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= _UNITS_FROM * unit_s:
-            return f"{seconds / unit_s:.0f} {name}"
-    return f"{seconds:.0f} s"
-
-
 def count(number: int, noun: str) -> str:
     """Spells a number of things.
 
@@ -56,6 +40,38 @@ def count(number: int, noun: str) -> str:
         `1 core`, `2 cores`.
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def spell_seconds(span_s: Seconds) -> str:
+    """Spells a span of time.
+
+    Args:
+        span_s: The span in seconds.
+
+    Returns:
+        Its two largest units, such as `1 h 30 min` or `2.5 s`.
+    """
+    if span_s < _MINUTE_S:
+        return f"{span_s:.3g} s"
+    minutes = round(span_s / _MINUTE_S)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
+    first = next(number for number, (amount, _) in enumerate(parts) if amount)
+    return " ".join(f"{amount} {unit}" for amount, unit in parts[first : first + 2] if amount)
+
+
+def spell_gpus(number: int, mig: str) -> str:
+    """Spells a number of GPUs or slices.
+
+    Args:
+        number: How many.
+        mig: The profile of the slices; empty for GPUs.
+
+    Returns:
+        `1 GPU`, `2 slices 1g.10gb`.
+    """
+    return f"{count(number, 'slice')} {mig}" if mig else count(number, "GPU")
 
 
 def short_device(device: DeviceId) -> str:
@@ -80,3 +96,18 @@ def short_job(job: JobId) -> str:
         The word and the beginning of the id, such as `job 3f2a9c01`.
     """
     return f"job {job[:_ID_SHOWN]}"
+
+
+def spell_span(span_s: Seconds) -> str:
+    """Spells a span of time, rounded down to a unit of which there is at least one.
+
+    Args:
+        span_s: Seconds, at least 0.
+
+    Returns:
+        `40 seconds`, `10 minutes`, `3 hours`.
+    """
+    for unit_s, noun in ((3600.0, "hour"), (60.0, "minute")):
+        if span_s >= unit_s:
+            return count(int(span_s // unit_s), noun)
+    return count(int(span_s), "second")

@@ -8,24 +8,39 @@ owner, however long the queue is.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core import fairness
-from workbench.core.job import Job, crossing_of, steady_since, waited_s
-from workbench.core.model import JobId, JobState, Preemption, PriorityClass, Seconds, Shape, Uid
-from workbench.core.placement import shape_wanted
+from workbench.core.job import Job, crossing_of, is_put_off, steady_since, stopping_step, waited_s
+from workbench.core.model import (
+    JobId,
+    JobState,
+    Preemption,
+    PriorityClass,
+    Seconds,
+    Shape,
+    Uid,
+)
+from workbench.core.moving import Watch, is_lowered
+from workbench.core.placement import shapes_of, shapes_wanted
 from workbench.core.policy import Policy
+from workbench.core.quotas import Account, Limits, counts_as
 from workbench.core.settings import Settings
 from workbench.core.state import State
 
 CLASSES: Final = tuple(PriorityClass)
 OVERDUE: Final = -1
 """Stands for a class before all others, where classes are indices."""
-_WAITING: Final = frozenset({JobState.QUEUED, JobState.SUSPENDED})
-_MAY_GIVE_WAY: Final = frozenset({JobState.RUNNING, JobState.SHRINKING, JobState.SUSPENDED})
+PLAIN: Final = (Preemption.CHECKPOINT,)
+"""What most jobs allow that give way at all."""
 _SLACK_S: Final = 1e-6
 """Times are sums: so much short of a bound is at it."""
+
+
+Shapes = tuple[Shape, ...]
+"""What would do for a job, the preferred first; jobs of equal ones fit or do not fit together."""
 
 
 class Turn(NamedTuple):
@@ -41,23 +56,29 @@ class Place(NamedTuple):
 
     Attributes:
         level: Its class as an index, 0 is the highest; ageing lifts it.
-        shape: What it asks for.
+        shapes: What would do, the preferred first.
         tier: In which of the policy's queues.
-        owner: Whose it is.
+        account: Whose limits it counts against.
     """
 
     level: int
-    shape: Shape
+    shapes: Shapes
     tier: int
-    owner: Uid
+    account: Account
 
 
-class Runner(NamedTuple):
-    """A running job that may be preempted; in the order of these the last stands worst."""
+class Kind(NamedTuple):
+    """What running jobs have in common that stand alike but for their turns.
+
+    Attributes:
+        level: Their class as an index.
+        tier: In which of the policy's queues.
+        gpus: What they ask for.
+    """
 
     level: int
-    score: float
-    turn: Turn
+    tier: int
+    gpus: int
 
 
 class Standings:
@@ -72,19 +93,31 @@ class Standings:
         self.policy = policy
         self.settings = settings
         self.bound_s = settings.bound_s if policy.bound_s is None else policy.bound_s
-        self.waiting: list[dict[Shape, dict[tuple[int, Uid], list[Turn]]]] = [{} for _ in CLASSES]
-        """By class, shape, tier and owner; each list sorted, never empty."""
-        self.overdue: dict[Shape, list[Turn]] = {}
-        """Waiting jobs past the bound by shape, in the order in which they came to it; none of the
-        lists is empty. They wait in their place too."""
-        self.running: dict[JobId, tuple[int, int, Turn]] = {}
-        """Running jobs that may be preempted, and suspended ones: class, tier and turn."""
+        self.waiting: list[dict[Shapes, dict[int, dict[Account, list[Turn]]]]] = [
+            {} for _ in range(len(CLASSES) + 1)
+        ]
+        """By class (last what is below all classes), shapes, tier and account; each list sorted,
+        never empty."""
+        self.overdue: dict[Shapes, dict[Account, list[Turn]]] = {}
+        """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
+        none of the lists is empty. They wait in their place too."""
+        self.running: dict[Kind, list[Turn]] = {}
+        """Running jobs that may be preempted, and suspended ones; each list sorted, never empty."""
         self.ladders: dict[tuple[Preemption, ...], int] = {}
-        """How many of `running` allow each choice of steps; at least 1."""
+        """How many of `running` allow each choice of steps but `PLAIN`; at least 1."""
+        self.settled: dict[JobId, Shape] = {}
+        """What those that hold a lease and are settled asked for."""
+        self.firm: dict[JobId, None] = {}
+        """Those that hold a lease and give it up for nobody."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
+        self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
+        self.advanced: dict[JobId, float] = {}
+        """Running jobs that may be preempted and have said how far they are: less that part."""
+        self.watch = Watch(settings)
+        """When jobs are warned, lowered or raised next."""
 
     @classmethod
     def of(cls, state: State, policy: Policy, settings: Settings) -> Standings:
@@ -131,56 +164,94 @@ class Standings:
             state: The state in which the job is what it is.
             job: Any job.
         """
-        known = self._places.pop(job.id, None)
-        if known is not None:
-            self._leave(job.id, *known)
-        if self.running.pop(job.id, None) is not None:
-            self._count(job.request.preemption, -1)
+        self._forget(job)
+        if job.state is not JobState.QUEUED and job.state is not JobState.ENDED:
+            self._hold(job)
+        if job.use is not None or self.watch.dues:
+            self.watch.follow(job)
         change = None
-        if job.state in _WAITING:
+        if job.state is JobState.QUEUED:
             change = self._wait(state, job)
-        if job.request.preemption and job.state in _MAY_GIVE_WAY and not job.is_settled:
-            self._count(job.request.preemption, 1)
-            runs_until = self._run(state, job)
-            change = runs_until if change is None else change
+        elif job.state is JobState.RUNNING:
+            if job.request.preemption and not job.is_settled:
+                change = self._run(state, job)
+        elif job.state is JobState.SHRINKING or job.state is JobState.SUSPENDED:
+            change = self._stand_still(state, job)
         if change is None:
             self._changes.pop(job.id, None)
         elif self._changes.get(job.id) != change:
             self._changes[job.id] = change
             heappush(self._agenda, (change, job.number, job.id))
 
-    def runners(self, state: State) -> list[Runner]:
+    def _forget(self, job: Job) -> None:
+        """Takes a job out of all that it is filed in."""
+        known = self._places.pop(job.id, None)
+        if known is not None:
+            self._leave(*known)
+            overdue = self._overdue_turns.pop(job.id, None)
+            if overdue is not None:
+                self._leave_overdue(known[0], overdue)
+        ran = self._kinds.pop(job.id, None)
+        if ran is not None:
+            self._stop(*ran)
+            if job.request.preemption != PLAIN:
+                self._count(job.request.preemption, -1)
+        self.settled.pop(job.id, None)
+        self.firm.pop(job.id, None)
+        if self.advanced:
+            self.advanced.pop(job.id, None)
+
+    def runners(self, state: State) -> list[tuple[tuple[int, float], list[Turn]]]:
         """Lists the running jobs that may be preempted.
 
         Args:
             state: The state; it is not changed.
 
         Returns:
-            The worst standing first.
+            Class and score, each with the turns of all who have them, sorted; the worst first.
         """
-        scores: dict[tuple[int, int], float] = {}
-        runners = []
-        for level, tier, turn in self.running.values():
-            kind = tier, state.jobs[turn.job].request.gpus
-            score = scores.get(kind)
-            if score is None:
-                score = scores[kind] = self.policy.score(state, *kind)
-            runners.append(Runner(level, score, turn))
-        runners.sort(reverse=True)
-        return runners
+        score = self.policy.score
+        runners: dict[tuple[int, float], list[Turn]] = {}
+        for (level, tier, gpus), turns in self.running.items():
+            rank = level, score(state, tier, gpus)
+            alike = runners.get(rank)
+            runners[rank] = turns if alike is None else sorted(alike + turns)
+        if self.advanced:  # Of those alike, who is further stands higher.
+            runners = {rank: sorted(turns, key=self._rank) for rank, turns in runners.items()}
+        return sorted(runners.items(), reverse=True)
+
+    def _rank(self, turn: Turn) -> tuple[float, Turn]:
+        return self.advanced.get(turn.job, 0.0), turn
+
+    def shares(self, state: State) -> dict[Uid, int]:
+        """Ranks owners by use, for as long as the state stays as it is.
+
+        Args:
+            state: The state; it is not changed.
+
+        Returns:
+            0 for each where the lab has no fair share.
+        """
+        return fairness.Shares(state) if self.settings.fair_share else defaultdict(int)
 
     def turn_of(self, state: State, job: Job) -> Turn:
         """Finds a job's turn now."""
         return Turn(self.policy.key(state, job), job.number, job.id)
 
     def level_of(self, state: State, job: Job) -> int:
-        """Says which class a job counts as, as an index; ageing lifts a waiting one by one."""
-        level = CLASSES.index(job.request.priority)
+        """Says which class a job counts as, as an index; one past the last is below all classes.
+
+        Low use lowers a job by one, until it is raised or has other units; ageing lifts a waiting
+        one by one.
+        """
+        level = CLASSES.index(counts_as(job))
+        if job.use is not None and is_lowered(job):
+            level += 1
         ageing_s = self.settings.ageing_s
         if (
             level
             and ageing_s is not None
-            and job.state in _WAITING
+            and (job.state is JobState.QUEUED or job.state is JobState.SUSPENDED)
             and job.queued_at + ageing_s <= state.at
         ):
             level -= 1
@@ -188,39 +259,84 @@ class Standings:
 
     def _wait(self, state: State, job: Job) -> Seconds | None:
         """Queues a job; returns when its place changes by time alone."""
-        ageing_s = self.settings.ageing_s if job.request.priority is not CLASSES[0] else None
+        if is_put_off(job, state.at):
+            return job.queued_at if job.put_off_at is None else None
+        shapes = shapes_of(job.request) if job.grant is None else shapes_wanted(job)
+        account = Account.of(job)
+        is_first = job.request.priority is CLASSES[0] and job.use is None
+        ageing_s = None if is_first else self.settings.ageing_s
         overdue_at = None
         if self.bound_s is not None:
             overdue_at = state.at + self.bound_s - waited_s(job, state.at)
             if overdue_at <= state.at + _SLACK_S:
                 overdue = Turn(overdue_at, job.number, job.id)
                 self._overdue_turns[job.id] = overdue
-                insort(self.overdue.setdefault(shape_wanted(job), []), overdue)
+                insort(self.overdue.setdefault(shapes, {}).setdefault(account, []), overdue)
         level = self.level_of(state, job)
-        place = Place(level, shape_wanted(job), self.policy.tier(state, job), job.owner)
+        place = Place(level, shapes, self.policy.tier(state, job), account)
         turn = self.turn_of(state, job)
-        queues = self.waiting[level].setdefault(place.shape, {})
-        insort(queues.setdefault((place.tier, place.owner), []), turn)
+        accounts = self.waiting[level].setdefault(shapes, {}).setdefault(place.tier, {})
+        insort(accounts.setdefault(account, []), turn)
         self._places[job.id] = (place, turn)
         lifted_at = None if ageing_s is None else job.queued_at + ageing_s
         times = (at for at in (overdue_at, lifted_at) if at is not None and at > state.at)
         return min(times, default=None)
 
-    def _leave(self, job: JobId, place: Place, turn: Turn) -> None:
+    def _hold(self, job: Job) -> None:
+        """Notes whether others have to wait until a job that holds a lease ends."""
+        if job.is_settled:
+            self.settled[job.id] = shapes_of(job.request)[0]
+        if job.request.preemption != PLAIN and stopping_step(job.request) is None:
+            self.firm[job.id] = None
+
+    def _leave(self, place: Place, turn: Turn) -> None:
         shapes = self.waiting[place.level]
-        queues = shapes[place.shape]
-        turns = queues[place.tier, place.owner]
+        tiers = shapes[place.shapes]
+        accounts = tiers[place.tier]
+        turns = accounts[place.account]
         del turns[bisect_left(turns, turn)]
         if not turns:
-            del queues[place.tier, place.owner]
-            if not queues:
-                del shapes[place.shape]
-        overdue = self._overdue_turns.pop(job, None)
-        if overdue is not None:
-            turns = self.overdue[place.shape]
-            del turns[bisect_left(turns, overdue)]
-            if not turns:
-                del self.overdue[place.shape]
+            del accounts[place.account]
+            if not accounts:
+                del tiers[place.tier]
+                if not tiers:
+                    del shapes[place.shapes]
+
+    def _leave_overdue(self, place: Place, turn: Turn) -> None:
+        shapes, account = place.shapes, place.account
+        accounts = self.overdue[shapes]
+        turns = accounts[account]
+        del turns[bisect_left(turns, turn)]
+        if not turns:
+            del accounts[account]
+            if not accounts:
+                del self.overdue[shapes]
+
+    def _stand_still(self, state: State, job: Job) -> Seconds | None:
+        """Ranks a job on a milder step; returns when time alone changes where it stands."""
+        change = self._wait(state, job) if job.state is JobState.SUSPENDED else None
+        if job.request.preemption and not job.is_settled:
+            runs_until = self._run(state, job)
+            change = runs_until if change is None else change
+        return change
+
+    def _run(self, state: State, job: Job) -> Seconds | None:
+        """Ranks a running job; returns when that, or whether it may be preempted, changes."""
+        policy = self.policy
+        kind = Kind(self.level_of(state, job), policy.tier(state, job), job.request.gpus)
+        turn = self.turn_of(state, job)
+        insort(self.running.setdefault(kind, []), turn)
+        self._kinds[job.id] = (kind, turn)
+        if job.request.preemption != PLAIN:
+            self._count(job.request.preemption, 1)
+        if job.progress is not None:
+            self.advanced[job.id] = -job.progress.part
+        if job.started_at is None:  # Of a suspended one time changes only the place in the queue.
+            return None
+        crossing = crossing_of(job)
+        quantum_end = steady_since(job) + self.settings.quantum_s
+        times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
+        return min((at for at in times if at is not None and at > state.at), default=None)
 
     def _count(self, ladder: tuple[Preemption, ...], change: int) -> None:
         left = self.ladders.get(ladder, 0) + change
@@ -229,17 +345,11 @@ class Standings:
         else:
             del self.ladders[ladder]
 
-    def _run(self, state: State, job: Job) -> Seconds | None:
-        """Ranks a running job; returns when that, or whether it may be preempted, changes."""
-        policy = self.policy
-        level = self.level_of(state, job)
-        self.running[job.id] = (level, policy.tier(state, job), self.turn_of(state, job))
-        if job.started_at is None:  # Of a suspended one time changes only the place in the queue.
-            return None
-        crossing = crossing_of(job)
-        quantum_end = steady_since(job) + self.settings.quantum_s
-        times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
-        return min((at for at in times if at is not None and at > state.at), default=None)
+    def _stop(self, kind: Kind, turn: Turn) -> None:
+        turns = self.running[kind]
+        del turns[bisect_left(turns, turn)]
+        if not turns:
+            del self.running[kind]
 
 
 def in_order(state: State, standings: Standings) -> list[Job]:
@@ -251,20 +361,28 @@ def in_order(state: State, standings: Standings) -> list[Job]:
 
     Returns:
         Overdue ones first, then higher classes, then owners' shares, then the policy's order;
-        takes time in the length of the queue.
+        takes time in the length of the queue. Not those that are put off.
     """
-    overdue = sorted(turn for turns in standings.overdue.values() for turn in turns)
+    overdue = sorted(
+        turn
+        for accounts in standings.overdue.values()
+        for turns in accounts.values()
+        for turn in turns
+    )
     order = [state.jobs[turn.job] for turn in overdue]
     first = {job.id for job in order}
-    score, is_fair = standings.policy.score, standings.settings.fair_share
-    shares: dict[Uid, int] = {}
-    for shapes in standings.waiting:
-        turns = []
-        for shape, queues in shapes.items():
-            for (tier, owner), queue in queues.items():
-                if is_fair and owner not in shares:
-                    shares[owner] = fairness.share(state, owner)
-                rank = (shares.get(owner, 0), score(state, tier, shape.gpus))
-                turns += [(rank, turn) for turn in queue]
+    score = standings.policy.score
+    shares = standings.shares(state)
+    limits = Limits(state, standings.settings)
+    later: list[tuple[tuple[int, float], Turn]] = []
+    for level, places in enumerate(standings.waiting):
+        turns, later = later, []
+        for shapes, tiers in places.items():
+            for tier, accounts in tiers.items():
+                for account, queue in accounts.items():
+                    owner = account.owner
+                    rank = (shares[owner], score(state, tier, shapes[0].gpus))
+                    is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
+                    (later if is_later else turns).extend((rank, turn) for turn in queue)
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]
     return order

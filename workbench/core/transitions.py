@@ -1,15 +1,6 @@
 """The life of a job, as data. The table is the specification; `apply` obeys it.
 
-JobSubmitted → QUEUED ─ Grant → STARTING ─ LeaseStarted → RUNNING ─ Preempt → PREEMPTING
-                 │ ↑               └── Stop ──┬── Stop ────┘                      │ │
-                End└────── LeaseEnded ────────┼───────────────────────────────────┘ │
-                 │                        STOPPING ←────────── Stop ────────────────┘
-                 └────────→ ENDED ←─ LeaseEnded, HostRebooted (from every state with a lease)
-
-RUNNING ─ Shrink → SHRINKING ─ LeaseShrunk → RUNNING; Grow and LeaseGrown leave it RUNNING
-RUNNING ─ Suspend → SUSPENDING ─ LeaseSuspended → SUSPENDED ─ Resume → RESUMING
-                                                     RUNNING ← LeaseResumed ─┘
-Stop overtakes all of these, Preempt those that are SHRINKING or SUSPENDED.
+docs/scheduler.md draws it; `make docs` draws it anew.
 """
 
 from __future__ import annotations
@@ -21,16 +12,21 @@ from workbench.core.decisions import (
     End,
     Grant,
     Grow,
+    Lower,
     Preempt,
+    Raise,
     Resume,
     Shrink,
     Stop,
     Suspend,
+    Warn,
+    WarnOverstay,
 )
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     CancelRequested,
     Event,
+    HoldRequested,
     HostRebooted,
     JobSubmitted,
     LeaseEnded,
@@ -39,6 +35,10 @@ from workbench.core.events import (
     LeaseShrunk,
     LeaseStarted,
     LeaseSuspended,
+    ProgressMade,
+    ReleaseRequested,
+    UseFell,
+    UseRose,
 )
 from workbench.core.model import JobState
 
@@ -64,12 +64,28 @@ _GONE: Final[dict[JobState | None, JobState]] = {
     PREEMPTING: QUEUED,
 }
 
+_TRIED_AGAIN: Final[dict[JobState | None, JobState]] = dict.fromkeys(
+    (STARTING, RUNNING, SHRINKING, SUSPENDING, SUSPENDED, RESUMING), QUEUED
+)
+_OF_A_LEASE: Final = dict[JobState | None, JobState](
+    {state: state for state in JobState if state is not QUEUED}
+)
+"""What is measured of a lease moves no job, and may come late."""
+
 TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
     # Submitting and cancelling are idempotent, because clients repeat them when a reply is lost.
     JobSubmitted: {None: QUEUED} | {state: state for state in JobState},
     CancelRequested: {state: state for state in JobState},
+    HoldRequested: {QUEUED: QUEUED},
+    ReleaseRequested: {state: state for state in JobState},
     Grant: {QUEUED: STARTING},
     LeaseStarted: {STARTING: RUNNING, **_REPEATED},
+    UseFell: _OF_A_LEASE,
+    UseRose: _OF_A_LEASE,
+    ProgressMade: _OF_A_LEASE,
+    Warn: {RUNNING: RUNNING},
+    Lower: {RUNNING: RUNNING},
+    Raise: {RUNNING: RUNNING},
     Preempt: {RUNNING: PREEMPTING, SHRINKING: PREEMPTING, SUSPENDED: PREEMPTING},
     Shrink: {RUNNING: SHRINKING},
     LeaseShrunk: {**_REPEATED, SHRINKING: RUNNING, ENDED: ENDED},
@@ -79,6 +95,7 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
     LeaseSuspended: {**_REPEATED, SUSPENDING: SUSPENDED, ENDED: ENDED},
     Resume: {SUSPENDED: RESUMING},
     LeaseResumed: {**_REPEATED, RESUMING: RUNNING, ENDED: ENDED},
+    WarnOverstay: {STARTING: STARTING, RUNNING: RUNNING, SHRINKING: SHRINKING},
     Stop: {state: STOPPING for state in (STARTING, *_STARTED) if state is not STOPPING},
     LeaseEnded: _GONE,
     End: {QUEUED: ENDED},
@@ -86,13 +103,24 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
 }
 """Entry, then state of its job (None: no such job) → next state. What is not listed is illegal."""
 
+INSTEAD: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
+    # What fails or is lost starts again where its request says so; what is to give way may be done
+    # before it does.
+    LeaseEnded: {**_TRIED_AGAIN, PREEMPTING: ENDED},
+    HostRebooted: _TRIED_AGAIN,
+}
+"""As `TRANSITIONS`: the other state that may follow."""
 
-def next_state(entry: Event | Decision, state: JobState | None) -> JobState:
+
+def next_state(
+    entry: Event | Decision, state: JobState | None, *, instead: bool = False
+) -> JobState:
     """Looks the next state of a job up.
 
     Args:
         entry: An event or decision of a type that the table lists.
         state: The state of the job that it is about; None where the core knows no such job.
+        instead: Whether the other state that may follow is wanted, where there is one.
 
     Returns:
         The state after it.
@@ -100,7 +128,9 @@ def next_state(entry: Event | Decision, state: JobState | None) -> JobState:
     Raises:
         IllegalEvent: The table has no such row.
     """
-    following = TRANSITIONS[type(entry)].get(state)
+    following = INSTEAD.get(type(entry), {}).get(state) if instead else None
+    if following is None:
+        following = TRANSITIONS[type(entry)].get(state)
     if following is None:
         where = "for a job that is not known" if state is None else f"while its job is {state}"
         message = f"{type(entry).__name__} is illegal {where}: {entry}"

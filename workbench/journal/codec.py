@@ -12,13 +12,13 @@ from typing import Final, get_args
 
 import msgspec
 
-from workbench.core import fairness
+from workbench.core import fairness, quotas
 from workbench.core.decisions import Decision
 from workbench.core.events import Event
 from workbench.core.job import crossing_of
 from workbench.core.state import State
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The format that this version writes; it reads this one and all before."""
 
 _CLASSES: Final[dict[str, type[Event | Decision]]] = {
@@ -81,8 +81,19 @@ def decode_state(body: bytes) -> State:
         msgspec.DecodeError: The fields are damaged.
     """
     if b'"crossings"' not in body:
-        return _from_format_1(body)
-    return msgspec.json.decode(body, type=State)
+        state = _from_format_1(body)
+    else:
+        state = msgspec.json.decode(body, type=State)
+    if b'"users"' not in body:
+        _tally(state)
+    return state
+
+
+def _tally(state: State) -> None:
+    """Adds what users hold, which no version before format 3 kept."""
+    for job in state.jobs.values():
+        if job.grant is not None:
+            quotas.charge(state, job, job.grant.at, job.grant.units, is_over=False)
 
 
 def _from_format_1(body: bytes) -> State:
@@ -95,5 +106,5 @@ def _from_format_1(body: bytes) -> State:
         if (crossing := crossing_of(job)) is not None:
             insort(state.crossings, crossing)
         if job.grant is not None:
-            fairness.charge(state, job.owner, job.grant.at, fairness.weight(job.grant.units))
+            fairness.charge(state, job.owner, job.grant.at, fairness.weight(state, job.grant.units))
     return state

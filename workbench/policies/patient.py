@@ -40,7 +40,7 @@ class Patient(Gittins):
         """Says how long a job waits until a running one gives way to it."""
         if gap < 0:
             return None
-        is_clear = gap >= _CLEARLY + log2(1 + RESTART_S / 2.0**score)
+        is_clear = gap >= _CLEARLY and gap >= _CLEARLY + log2(1 + RESTART_S / 2.0**score)
         if not is_clear and (running.entered_at, running.number) < (
             waiting.entered_at,
             waiting.number,

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from workbench.core.errors import UserError
+from workbench.core.spelling import spell_seconds
 
 _BYTES: Final = {
     "b": 1,
@@ -128,15 +129,5 @@ def format_bytes(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
-def format_seconds(seconds: float) -> str:
-    """Return `seconds` in its two largest units, such as `1 h 30 min` or `2.5 s`."""
-    if seconds < 60:  # noqa: PLR2004  (a minute)
-        return f"{seconds:.3g} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:  # noqa: PLR2004  (an hour)
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:  # noqa: PLR2004  (a day)
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"
+format_seconds: Final = spell_seconds
+"""Spans of time read alike in the core's reasons and in front-ends."""

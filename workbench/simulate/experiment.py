@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from workbench.core.decisions import Decision
 from workbench.policies import DEFAULT_POLICY, POLICIES
 from workbench.simulate.errors import UnknownPolicy
 from workbench.simulate.metrics import Record, Report, report_on
@@ -40,11 +41,13 @@ class Result:
         policy: Its name.
         records: One for each job.
         report: Their sum.
+        notices: What was decided about jobs beyond starting them, in order.
     """
 
     policy: str
     records: tuple[Record, ...]
     report: Report
+    notices: tuple[Decision, ...] = ()
 
 
 def policy_named(name: str) -> str:
@@ -87,7 +90,7 @@ def try_policy(
         restart_cost_s=settings.restart_cost_s,
     )
     report = report_on(outcome.records, cluster, events=outcome.events, wall_s=outcome.wall_s)
-    return Result(policy=policy, records=outcome.records, report=report)
+    return Result(policy=policy, records=outcome.records, report=report, notices=outcome.notices)
 
 
 def compare(

@@ -67,7 +67,8 @@ def read_history(path: Path) -> Trace:
     Returns:
         Each job that held GPUs: its service is the time from the agent's word that it runs to the
         end of its lease (all its leases, where it was made to give way and kept its work), its
-        user the owner's uid. Times count from the first submission of the trace.
+        user the owner's uid, its class the one that was asked for. Times count from the first
+        submission of the trace.
 
     Raises:
         BadTrace: It is no journal, or has no job that can be simulated.
@@ -227,6 +228,7 @@ class _History:
                     min_gpus=past.submitted.request.min_gpus,
                     user=f"uid{past.submitted.owner}",
                     status=past.status or "",
+                    priority=past.submitted.request.priority,
                 )
             )
         return Trace(

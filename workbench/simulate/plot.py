@@ -39,7 +39,7 @@ def write_plot(path: Path, records: Sequence[Record], *, title: str, note: str) 
     Raises:
         BadPlot: Bokeh is not installed, or the file cannot be written.
     """
-    page = _page(records, title, note)
+    page = page_of(records, title=title, note=note)
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -49,7 +49,12 @@ def write_plot(path: Path, records: Sequence[Record], *, title: str, note: str) 
         ) from error
 
 
-def _page(records: Sequence[Record], title: str, note: str) -> str:
+def page_of(records: Sequence[Record], *, title: str, note: str) -> str:
+    """Return the page that `write_plot` writes.
+
+    Raises:
+        BadPlot: Bokeh is not installed.
+    """
     try:
         from bokeh.embed import file_html
         from bokeh.layouts import column

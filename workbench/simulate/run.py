@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, Literal, assert_never
 
 from workbench.core.decisions import (
     Decision,
-    End,
     Grant,
     Grow,
+    Lower,
     Preempt,
+    Raise,
     Resume,
     Shrink,
-    Stop,
+    Step,
     Suspend,
+    Warn,
 )
 from workbench.core.errors import BugError
 from workbench.core.events import (
@@ -54,7 +56,9 @@ from workbench.core.policy import Policy
 from workbench.core.scheduler import Scheduler
 from workbench.core.settings import Settings
 from workbench.policies import POLICIES
+from workbench.simulate.measures import Measure, measures
 from workbench.simulate.metrics import Record, Stint
+from workbench.simulate.progress import Progress
 from workbench.simulate.workload import Cluster, SimJob, Workload
 
 _PLENTY: Final = 1 << 60
@@ -62,6 +66,8 @@ _PLENTY: Final = 1 << 60
 _NEVER: Final = float("inf")
 _RIGID: Final = (Preemption.CHECKPOINT,)
 _ELASTIC: Final = (Preemption.SHRINK, Preemption.CHECKPOINT)
+
+Listener = Callable[[Event | Decision], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +78,13 @@ class Replay:
         records: One for each job, in the order of the workload.
         events: How many the core handled.
         wall_s: How long that took on this machine.
+        notices: What it decided about jobs beyond starting them, in order.
     """
 
     records: tuple[Record, ...]
     events: int
     wall_s: float
+    notices: tuple[Decision, ...] = ()
 
 
 def simulate(
@@ -87,6 +95,7 @@ def simulate(
     placement: Literal["pool", "nodes"],
     fair_share: bool,
     restart_cost_s: Seconds,
+    listener: Listener | None = None,
 ) -> Replay:
     """Replays a workload on the core that also runs the lab.
 
@@ -103,50 +112,21 @@ def simulate(
         placement: `nodes` never spreads a gang that fits on one node; in a `pool` any GPU will do.
         fair_share: Whether owners who used less lately come first.
         restart_cost_s: What a preemption costs.
+        listener: Is told each event and decision, in the order in which a journal has them.
 
     Returns:
         What became of each job.
     """
     chosen = POLICIES[policy]()
-    settings = Settings(
-        bound_s=None, ageing_s=None, fair_share=fair_share, restart_s=restart_cost_s
-    )
-    run = Run(workload, chosen, settings, restart_cost_s)
+    settings = Settings(bound_s=None, ageing_s=None, fair_share=fair_share)
+    run = Run(workload, chosen, settings, restart_cost_s, listener)
     begun = time.perf_counter()
     run.open(cluster, is_pool=placement == "pool")
     run.play()
     wall_s = time.perf_counter() - begun
-    return Replay(records=run.records(), events=run.events, wall_s=wall_s)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Progress:
-    """How far a job got.
-
-    Attributes:
-        left_s: Service at full speed that is still to come, restarts included.
-        gpus: Those that it runs on.
-        ending: Which of the endings is its own; None while it does not run.
-        started_s: Since when it runs on these GPUs.
-    """
-
-    job: SimJob
-    owner: Uid
-    left_s: Seconds
-    gpus: tuple[DeviceId, ...] = ()
-    ending: int | None = None
-    started_s: Seconds = 0.0
-    end_s: Seconds = _NEVER
-    stints: list[Stint] = field(default_factory=list)
-    preemptions: int = 0
-    shrinks: int = 0
-    suspensions: int = 0
-
-    @property
-    def speed(self) -> float:
-        """The part of full speed that it runs at."""
-        wanted = self.job.gpus
-        return len(self.gpus) / wanted if len(self.gpus) < wanted else 1.0
+    return Replay(
+        records=run.records(), events=run.events, wall_s=wall_s, notices=tuple(run.notices)
+    )
 
 
 class Run:
@@ -157,23 +137,32 @@ class Run:
         policy: Orders the jobs.
         settings: The lab's rules.
         restart_cost_s: What a preemption costs.
+        listener: Is told each event and decision.
     """
 
     def __init__(
-        self, workload: Workload, policy: Policy, settings: Settings, restart_cost_s: Seconds
+        self,
+        workload: Workload,
+        policy: Policy,
+        settings: Settings,
+        restart_cost_s: Seconds,
+        listener: Listener | None = None,
     ) -> None:
         self.events = 0
+        self.notices: list[Decision] = []
+        self._listener = listener
         self._policy = policy
         self._scheduler = Scheduler(policy, settings=settings)
         self._restart_cost_s = restart_cost_s
         users = dict.fromkeys(job.user for job in workload.jobs)
         self._owners = {user: Uid(number) for number, user in enumerate(users, start=1)}
         self._jobs = {
-            JobId(job.id): _Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
+            JobId(job.id): Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
             for job in workload.jobs
         }
         self._coming = deque(self._jobs)
         self._endings: list[tuple[Seconds, int, JobId, LeaseId]] = []
+        self._measures: list[tuple[Seconds, int, JobId, Measure, Iterator[Measure]]] = []
 
     def open(self, cluster: Cluster, *, is_pool: bool) -> None:
         """Tells the core what there is, before the first job."""
@@ -198,7 +187,7 @@ class Run:
 
     def play(self) -> None:
         """Plays until all jobs are done."""
-        while self._coming or self._endings:
+        while self._coming or self._endings:  # Without these nothing is left to measure.
             at = self._next_at()
             wakeup = self._scheduler.next_wakeup()
             if wakeup is not None and wakeup < at:
@@ -208,6 +197,8 @@ class Run:
             if at == _NEVER:
                 break
             while self.end_due(at):
+                pass
+            while self.measure_due(at):
                 pass
             self._submit_those_due(at)
             self.carry_out(self.decide(), at)
@@ -221,7 +212,12 @@ class Run:
             heappop(self._endings)
         ending = self._endings[0][0] if self._endings else _NEVER
         coming = self._jobs[self._coming[0]].job.submit_s if self._coming else _NEVER
-        return min(ending, coming)
+        while (
+            self._measures and self._jobs[self._measures[0][2]].lease != self._measures[0][3].lease
+        ):
+            heappop(self._measures)
+        measure = self._measures[0][0] if self._measures else _NEVER
+        return min(ending, coming, measure)
 
     def _is_stale(self, ending: tuple[Seconds, int, JobId, LeaseId]) -> bool:
         """Whether the job stopped, or went on at another speed, before it was done."""
@@ -235,10 +231,26 @@ class Run:
                 continue
             progress = self._jobs[ending[2]]
             self._pause(progress, at)
-            progress.end_s = at
+            progress.end_s, progress.lease = at, None
             self.fold(LeaseEnded(at=at, lease=ending[3], outcome=Outcome.DONE, detail=""))
             return True
         return False
+
+    def measure_due(self, at: Seconds) -> bool:
+        """Tells the core of the next that is measured of a lease by now, if there is any."""
+        while self._measures and self._measures[0][0] <= at:
+            _, number, job, measure, following = heappop(self._measures)
+            if self._jobs[job].lease != measure.lease:
+                continue
+            self._measure_next(number, job, following)
+            self.fold(measure)
+            return True
+        return False
+
+    def _measure_next(self, number: int, job: JobId, following: Iterator[Measure]) -> None:
+        measure = next(following, None)
+        if measure is not None:
+            heappush(self._measures, (measure.at, number, job, measure, following))
 
     def _submit_those_due(self, at: Seconds) -> None:
         while self._coming and self._jobs[self._coming[0]].job.submit_s <= at:
@@ -260,6 +272,7 @@ class Run:
         may_shrink = job.min_gpus is not None
         return Request(
             kind=JobKind.COMMAND,
+            priority=job.priority,
             gpus=job.gpus,
             min_gpus=job.min_gpus,
             expected_s=job.service_s if self._policy.asks_run_times else None,
@@ -271,21 +284,26 @@ class Run:
         todo = deque(decisions)
         while todo:
             decision = todo.popleft()
-            if isinstance(decision, Stop | End):
+            if not isinstance(decision, Grant):
+                self.notices.append(decision)
+            if isinstance(decision, Grant | Preempt | Step):
+                self.fold(self._confirmation(decision, self._jobs[decision.job], at))
+            elif not isinstance(decision, Warn | Lower | Raise):  # Those are for people to read.
                 raise BugError(f"nothing in a trace asks for {decision}")
-            self.fold(self._confirmation(decision, self._jobs[decision.job], at))
             todo.extend(self.decide())
 
     def _confirmation(
         self,
-        decision: Grant | Preempt | Shrink | Grow | Suspend | Resume,
-        progress: _Progress,
+        decision: Grant | Preempt | Step,
+        progress: Progress,
         at: Seconds,
     ) -> Event:
         """Does what is wished, and says so."""
         lease = decision.lease
         if isinstance(decision, Grant):
+            progress.lease = lease
             self._go_on(progress, decision, at, decision.units.gpus)
+            self._measure(progress, decision, at)
             return LeaseStarted(at=at, lease=lease)
         if isinstance(decision, Resume):
             self._go_on(progress, decision, at, progress.gpus)
@@ -293,6 +311,7 @@ class Run:
         self._pause(progress, at, self._restart_cost_s if isinstance(decision, Preempt) else 0.0)
         if isinstance(decision, Preempt):
             progress.preemptions += 1
+            progress.lease = None
             return LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail="")
         if isinstance(decision, Suspend):
             progress.suspensions += 1
@@ -307,9 +326,15 @@ class Run:
             return LeaseGrown(at=at, lease=lease)
         assert_never(decision)
 
+    def _measure(self, progress: Progress, grant: Grant, at: Seconds) -> None:
+        if progress.job.idle_from_s is not None or progress.job.reports_progress:
+            begin_s = at - (progress.job.service_s - progress.left_s)
+            following = measures(progress.job, grant.lease, at, begin_s)
+            self._measure_next(grant.id, grant.job, following)
+
     def _go_on(
         self,
-        progress: _Progress,
+        progress: Progress,
         decision: Grant | Shrink | Grow | Resume,
         at: Seconds,
         gpus: tuple[DeviceId, ...],
@@ -318,7 +343,7 @@ class Run:
         end_s = at + progress.left_s / progress.speed
         heappush(self._endings, (end_s, decision.id, decision.job, decision.lease))
 
-    def _pause(self, progress: _Progress, at: Seconds, cost_s: Seconds = 0.0) -> None:
+    def _pause(self, progress: Progress, at: Seconds, cost_s: Seconds = 0.0) -> None:
         if progress.ending is not None:
             progress.ending = None
             progress.left_s += cost_s - (at - progress.started_s) * progress.speed
@@ -327,15 +352,21 @@ class Run:
 
     def decide(self) -> list[Decision]:
         """Asks the core what the latest events call for."""
-        return self._scheduler.decide()
+        decisions = self._scheduler.decide()
+        if self._listener is not None:
+            for decision in decisions:
+                self._listener(decision)
+        return decisions
 
     def fold(self, event: Event) -> None:
         """Tells the core of an event."""
         self.events += 1
         self._scheduler.fold(event)
+        if self._listener is not None:
+            self._listener(event)
 
 
-def _record(progress: _Progress) -> Record:
+def _record(progress: Progress) -> Record:
     if progress.end_s == _NEVER:
         raise BugError(f"job {progress.job.id} was never done")
     return Record(

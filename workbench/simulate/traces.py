@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NoReturn
 
+from workbench.core.model import PriorityClass
 from workbench.simulate.errors import BadTrace
 from workbench.simulate.history import read_history
 from workbench.simulate.workload import LeftOut, SimJob, Trace, Workload
 
 COLUMNS: Final = ("job_id", "submit_s", "duration_s", "gpus")
-"""What a CSV must have; `user`, `group`, `status` and `min_gpus` it may have, others are not looked
-at."""
+"""What a CSV must have; `user`, `group`, `status`, `class`, `min_gpus`, `idle_from_s`, `idle_for_s`
+and `reports_progress` (true or false) it may have, no other is read."""
+_TRUTH: Final = {"": False, "false": False, "true": True}
 
 _GZIP: Final = b"\x1f\x8b"
 _SQLITE: Final = b"SQLite format 3\0"
@@ -178,7 +180,33 @@ def _csv_job(row: _Row, names: list[str], cells: list[str]) -> SimJob:
         group=given.get("group", ""),
         status=given.get("status", ""),
         min_gpus=_min_gpus(row, given.get("min_gpus", ""), gpus),
+        priority=_class(row, names, given.get("class", "")),
+        idle_from_s=_seconds(row, given, "idle_from_s"),
+        idle_for_s=_seconds(row, given, "idle_for_s") or 0.0,
+        reports_progress=_truth(row, given, "reports_progress"),
     )
+
+
+def _seconds(row: _Row, given: dict[str, str], name: str) -> float | None:
+    text = given.get(name, "")
+    return row.number(name, text, least=0.0) if text else None
+
+
+def _truth(row: _Row, given: dict[str, str], name: str) -> bool:
+    text = given.get(name, "")
+    if text.lower() not in _TRUTH:
+        row.refuse(name, text, "true, false or empty")
+    return _TRUTH[text.lower()]
+
+
+def _class(row: _Row, names: list[str], text: str) -> PriorityClass:
+    """Return the class that a cell names; an empty one is that of most jobs."""
+    if not text:
+        return PriorityClass.NORMAL
+    if text not in list(PriorityClass):
+        column = f"{names.index('class') + 1} (class)"
+        row.refuse(column, text, f"one of {', '.join(PriorityClass)}")
+    return PriorityClass(text)
 
 
 def _min_gpus(row: _Row, text: str, gpus: int) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from workbench.core.model import PriorityClass
 from workbench.simulate.errors import BadCluster, BadTrace
 
 _CLUSTER: Final = re.compile(r"(\d{1,6})x(\d{1,4})", re.ASCII | re.IGNORECASE)
@@ -27,6 +28,10 @@ class SimJob:
         group: The user's group; empty where the trace does not say.
         status: How it ended in the trace, in the trace's words; empty where it does not say.
         min_gpus: It may go on with so many of its GPUs, at that part of its speed; None for all.
+        priority: Its class.
+        idle_from_s: After so much service it leaves its GPUs idle; None for never.
+        idle_for_s: For so much service.
+        reports_progress: Whether it says how far it is.
     """
 
     id: str
@@ -36,6 +41,10 @@ class SimJob:
     user: str = ""
     group: str = ""
     status: str = ""
+    priority: PriorityClass = PriorityClass.NORMAL
+    idle_from_s: float | None = None
+    idle_for_s: float = 0.0
+    reports_progress: bool = False
     min_gpus: int | None = None
 
 

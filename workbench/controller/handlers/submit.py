@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from workbench.controller.lab import Lab, uid_of
+from workbench.controller.rules import group_of
 from workbench.core.errors import UserError
 from workbench.core.events import JobSubmitted
 from workbench.core.model import JobId, JobKind, PriorityClass, Request
@@ -35,6 +36,7 @@ async def submit(lab: Lab, connection: Connection[Any], message: Submit) -> Done
             request=request_of(message.request),
             name=message.name,
             notebook=message.notebook,
+            group=group_of(uid_of(connection), lab.settings),
         )
     )
     return Done()

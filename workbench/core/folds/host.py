@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.core import fairness
 from workbench.core.events import (
     AgentConnected,
     AgentLost,
@@ -12,9 +13,13 @@ from workbench.core.events import (
     DeviceSeen,
     DispatchHeld,
     DispatchResumed,
+    DrainEnded,
+    DrainStarted,
+    FairShareSet,
     HostSeen,
     Tick,
 )
+from workbench.core.folds.bookings import note_change
 from workbench.core.model import DeviceStatus
 from workbench.core.state import Device, Host, State
 from workbench.core.transitions import refuse
@@ -30,8 +35,12 @@ def device_seen(state: State, event: DeviceSeen) -> None:
     known = state.devices.get(event.device)
     if known is not None and known.simulated != event.simulated:
         refuse(event, "a UUID is simulated for ever or never")
+    if known is not None and (known.mig, known.parent) != (event.mig, event.parent):
+        refuse(event, "a UUID is the same slice of one GPU for ever or never")
+    if event.parent is not None and not event.mig:
+        refuse(event, "a slice has a profile")
     busy = event.busy_outside is not None
-    state.devices[event.device] = Device(
+    device = Device(
         id=event.device,
         model=event.model,
         memory_bytes=event.memory_bytes,
@@ -39,7 +48,16 @@ def device_seen(state: State, event: DeviceSeen) -> None:
         status=DeviceStatus.BUSY_OUTSIDE if busy else DeviceStatus.AVAILABLE,
         reason=event.busy_outside or "",
         node=event.node,
+        mig=event.mig,
+        parent=event.parent,
+        island=event.island,
     )
+    if known is None and event.parent is not None:
+        state.slices[event.parent] = (*state.slices.get(event.parent, ()), event.device)
+    with fairness.weighed_again(state, event.device, event.at):
+        state.devices[event.device] = device
+    if state.booked and known is not None and known.status is not DeviceStatus.AVAILABLE:
+        note_change(state, (event.device,), event.at)
 
 
 def device_lost(state: State, event: DeviceLost) -> None:
@@ -66,8 +84,24 @@ def dispatch_held(state: State, event: DispatchHeld) -> None:
     state.held = event.reason
 
 
-def dispatch_resumed(state: State, _event: DispatchResumed) -> None:
+def dispatch_resumed(state: State, event: DispatchResumed) -> None:
     state.held = None
+    if state.booked:
+        note_change(state, tuple(state.booked), event.at)
+
+
+def fair_share_set(state: State, event: FairShareSet) -> None:
+    if not (0 < event.half_life_s < float("inf") and 0 <= event.core_weight < float("inf")):
+        refuse(event, "use fades in a finite time, and a core weighs something")
+    fairness.reweigh(state, event.at, event.half_life_s, event.core_weight)
+
+
+def drain_started(state: State, event: DrainStarted) -> None:
+    state.drained[event.node] = event.reason
+
+
+def drain_ended(state: State, event: DrainEnded) -> None:
+    state.drained.pop(event.node, None)
 
 
 def agent_connected(state: State, event: AgentConnected) -> None:

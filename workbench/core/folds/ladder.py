@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.core import fairness
+from workbench.core import fairness, quotas
 from workbench.core.decisions import Grant, Grow, Resume, Shrink, Suspend
 from workbench.core.events import LeaseGrown, LeaseResumed, LeaseShrunk, LeaseSuspended
 from workbench.core.filing import put
-from workbench.core.folds.commits import holding_job, may_be_leased
+from workbench.core.folds.bookings import booked_by_others, note_use
+from workbench.core.folds.commits import holding_job
 from workbench.core.folds.leases import forget_yielding, job_of
+from workbench.core.folds.units import give_back, may_be_leased, take
 from workbench.core.job import Job, Ladder, evolve, is_shrunk, served_s
 from workbench.core.model import DeviceId, JobState, Preemption, Seconds, Units
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
+from workbench.core.use import Use
 
 
 def shrink(state: State, decision: Shrink) -> None:
@@ -29,6 +32,8 @@ def shrink(state: State, decision: Shrink) -> None:
     left = len(grant.units.gpus) - len(decision.gpus)
     if Preemption.SHRINK not in job.request.preemption or left < (job.request.min_gpus or 1):
         refuse(decision, f"the job keeps at least {job.request.min_gpus} GPUs")
+    if grant.units.share_bytes or any(state.devices[gpu].mig for gpu in decision.gpus):
+        refuse(decision, "neither shares nor slices are given back one by one")
     if not decision.gpus or not set(decision.gpus) < set(grant.units.gpus):
         refuse(decision, "a job gives some of the GPUs that it has")
     _check_nothing_is_pending(decision, job)
@@ -54,13 +59,14 @@ def grow(state: State, decision: Grow) -> None:
     if not decision.gpus or len(set(gpus)) != len(gpus) or len(gpus) > len(ladder.granted.gpus):
         refuse(decision, f"the job was granted {len(ladder.granted.gpus)} different GPUs")
     for gpu in decision.gpus:
-        if not may_be_leased(state, gpu):
+        device = state.devices.get(gpu)
+        if device is None or device.mig or not may_be_leased(state, device, units):
             refuse(decision, f"{gpu} is leased, unknown or not available")
     if len({state.devices[gpu].simulated for gpu in gpus}) > 1:
         refuse(decision, "simulated and real GPUs are never mixed")
+    if state.booked and (others := booked_by_others(state, job.owner, decision.gpus)):
+        refuse(decision, f"{others[0]} is booked by somebody else")
     _check_nothing_is_pending(decision, job)
-    for gpu in decision.gpus:
-        state.holders[gpu] = decision.lease
     after = evolve(job, state=following, ladder=replace(ladder, grow=decision))
     _hold(state, after, replace(units, gpus=gpus), decision.at, before=job)
 
@@ -77,6 +83,7 @@ def resume(state: State, decision: Resume) -> None:
         state=following,
         ladder=replace(ladder, resume=decision),
         is_settled=decision.is_settled,
+        use=None,
     )
     _hold(state, after, replace(grant.units, cores=decision.cores), decision.at, before=job)
 
@@ -90,8 +97,6 @@ def lease_shrunk(state: State, event: LeaseShrunk) -> None:
     gone = dict.fromkeys(event.gpus)
     if gone.keys() != set(pending.gpus):
         refuse(event, f"the job was asked for {pending.gpus}")
-    for gpu in gone:
-        del state.holders[gpu]
     forget_yielding(state, pending)
     units = job.grant.units
     left: tuple[DeviceId, ...] = tuple(gpu for gpu in units.gpus if gpu not in gone)
@@ -111,6 +116,8 @@ def lease_suspended(state: State, event: LeaseSuspended) -> None:
         state=following,
         ladder=replace(job.ladder, suspend=None),
         queued_at=event.at,
+        use=_kept_use(job),
+        progress=None if job.progress is None else replace(job.progress, nearly_done_from=None),
         served_s=served_s(job, event.at),
         started_at=None,
     )
@@ -146,7 +153,23 @@ def _check_nothing_is_pending(decision: Shrink | Suspend | Grow, job: Job) -> No
 def _hold(state: State, job: Job, units: Units, at: Seconds, *, before: Job) -> None:
     """Replaces what a lease holds."""
     assert before.grant is not None
-    old = before.grant.units
-    state.leased_cores += units.cores - old.cores
-    fairness.charge(state, job.owner, at, fairness.weight(units) - fairness.weight(old))
+    old, lease = before.grant.units, before.grant.lease
+    given = tuple(gpu for gpu in old.gpus if gpu not in units.gpus)
+    added = tuple(gpu for gpu in units.gpus if gpu not in old.gpus)
+    give_back(state, lease, Units(gpus=given, cores=old.cores))
+    take(state, lease, Units(gpus=added, cores=units.cores))
+    change = fairness.weight(state, units) - fairness.weight(state, old)
+    fairness.charge(state, job.owner, at, change)
+    if given or added:
+        quotas.charge_gpus(state, job, at, len(added) - len(given))
+    if state.booked:
+        note_use(state, job.owner, Units(gpus=given + added), at)
     put(state, evolve(job, grant=replace(before.grant, units=units)), before=before)
+
+
+def _kept_use(job: Job) -> Use | None:
+    """Forgets what was told of a lease that stands still, but for whether it counts lower."""
+    use = job.use
+    if use is None or use.lowered is None:
+        return None
+    return Use(part=use.part, lowered=use.lowered)

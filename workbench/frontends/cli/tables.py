@@ -67,8 +67,8 @@ def _device_lines(device: DeviceSample, jobs: Sequence[JobView]) -> list[str]:
     index = "GPU" if device.index is None else f"GPU {device.index}"
     simulated = " SIMULATED" if device.simulated else ""
     first = f"{index:<6} {device.name} {device.uuid[:12]}{simulated}"
-    holder = next((job for job in jobs if device.uuid in job.gpus), None)
-    whose = f"{holder.owner} ({holder.id[:8]})" if holder is not None else "not leased"
+    holders = [f"{job.owner} ({job.id[:8]})" for job in jobs if device.uuid in job.gpus]
+    whose = ", ".join(holders) or "not leased"
     if device.status is SampleStatus.OK:
         used, total = _bytes(device.memory_used_bytes), _bytes(device.memory_total_bytes)
         use = f"use {_spell(device.util_pct, '{:.0f} %')}, memory {used} of {total}"
