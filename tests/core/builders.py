@@ -108,11 +108,14 @@ class Lab:
             raise
         check(self.state)
         fresh = Standings.of(self.state, self.policy, self.settings)
-        assert fresh.waiting == self.scheduler.standings.waiting
-        assert fresh.overdue == self.scheduler.standings.overdue
-        assert fresh.running == self.scheduler.standings.running
-        assert fresh.advanced == self.scheduler.standings.advanced
-        assert fresh.watch.dues == self.scheduler.standings.watch.dues
+        kept = self.scheduler.standings
+        assert fresh.waiting == kept.waiting
+        assert fresh.overdue == kept.overdue
+        assert fresh.running == kept.running
+        assert fresh.has_preemptible is kept.has_preemptible
+        assert (fresh.settled, fresh.firm) == (kept.settled, kept.firm)
+        assert fresh.advanced == kept.advanced
+        assert fresh.watch.dues == kept.watch.dues
         assert fresh.watch.moves(self.state) == []
         left, _ = decide(self.state, fresh, Pool.of(self.state))
         assert left == [], f"left to decide: {left}"

@@ -3,9 +3,13 @@ import pytest
 from tests.core.builders import ALICE, BOB, Lab, jobs_of
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import FairShareSet
-from workbench.core.fairness import share, used_s
+from workbench.core.fairness import rank, share, used_s
+from workbench.core.model import Preemption
 from workbench.core.settings import Settings
+from workbench.core.standings import in_order
 from workbench.core.state import CORE_WEIGHT, HALF_LIFE_S, State, Usage
+from workbench.policies.fifo import Fifo
+from workbench.policies.gittins import Gittins
 
 
 def test_what_was_used_a_half_life_ago_counts_half() -> None:
@@ -78,3 +82,46 @@ def test_a_lab_may_let_use_fade_sooner_and_weigh_cores_otherwise() -> None:
 def test_a_half_life_is_a_time(half_life_s: float) -> None:
     with pytest.raises(IllegalEvent):
         Lab().send(FairShareSet(at=0.0, half_life_s=half_life_s, core_weight=0.0))
+
+
+def test_twice_the_use_counts_as_jobs_that_take_twice_as_long() -> None:
+    assert rank(10.0, 1) == rank(11.0, 0)
+    assert rank(10.0, 2) > rank(11.0, 0) > rank(10.0, 0) == 10.0
+
+
+@pytest.mark.parametrize(("score_of_wide", "first"), [(1.0, "wide"), (9.0, "narrow")])
+def test_one_who_used_more_comes_first_where_the_job_is_far_likelier_done_soon(
+    *, score_of_wide: float, first: str
+) -> None:
+    class Scored(Fifo):
+        def score(self, _state: State, _tier: int, gpus: int, /) -> float:
+            return score_of_wide if gpus > 1 else 0.0
+
+    lab = Lab(gpus=2, policy=Scored(), settings=Settings(bound_s=None, ageing_s=None))
+    lab.submit("used", gpus=2)
+    lab.start("used")
+    lab.tick(3 * 3600.0)
+    lab.submit("narrow", gpus=1)
+    lab.submit("wide", BOB, gpus=2)
+    assert share(lab.state, ALICE) == 3
+    assert next(iter(in_order(lab.state, lab.scheduler.standings))).id == first
+    assert jobs_of(lab.end("used")) == [first]
+
+
+@pytest.mark.parametrize(("score_of_wide", "victims"), [(1.0, []), (9.0, ["wide"])])
+def test_a_job_gives_way_to_one_of_an_owner_who_used_more_only_where_the_index_outweighs_that(
+    *, score_of_wide: float, victims: list[str]
+) -> None:
+    class Scored(Gittins):
+        def score(self, _state: State, _tier: int, gpus: int, /) -> float:
+            return score_of_wide if gpus > 1 else 0.0
+
+    lab = Lab(gpus=2, policy=Scored(), settings=Settings(bound_s=None, ageing_s=None))
+    lab.submit("used", gpus=2)
+    lab.start("used")
+    lab.tick(3 * 3600.0)
+    lab.submit("wide", BOB, gpus=2, preemption=(Preemption.CHECKPOINT,))
+    lab.end("used")
+    lab.start("wide")
+    lab.tick(lab.at + 120.0)
+    assert jobs_of(lab.submit("narrow", gpus=1)) == victims

@@ -8,7 +8,7 @@ from tests.core.builders import BOB, HIGH, LOW, Lab, gpu, jobs_of
 from workbench.core.decisions import Grant, Preempt
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.settings import Settings
-from workbench.policies.fifo import FifoStrict
+from workbench.policies.fifo import Easy, FifoStrict
 
 MAY = {"preemption": (Preemption.CHECKPOINT,)}
 
@@ -158,3 +158,25 @@ def test_under_a_strict_policy_nothing_of_a_lower_class_takes_what_a_winner_wait
     lab.submit("later", BOB, cores=1)
     assert jobs_of(lab.end("short")) == ["victim"]
     assert jobs_of(lab.end("victim", Outcome.KILLED)) == ["winner"]
+
+
+def test_a_job_that_is_cancelled_while_it_gives_way_still_gives_its_units_to_the_winner() -> None:
+    lab = Lab(gpus=2)
+    for job in ("first", "second"):
+        lab.submit(job, gpus=1, priority=LOW, preemption=(Preemption.REQUEUE,))
+        lab.start(job)
+    lab.tick(100.0)
+    (preempt,) = lab.submit("winner", BOB, gpus=1, priority=HIGH)
+    assert jobs_of(lab.cancel(preempt.job)) == [preempt.job]
+    assert [type(one).__name__ for one in lab.scheduler.unconfirmed()] == ["Stop"]
+    assert jobs_of(lab.end(preempt.job, Outcome.KILLED)) == ["winner"]
+    assert lab.job(preempt.job).outcome is Outcome.CANCELLED
+
+
+def test_units_of_a_job_that_is_being_cancelled_count_as_coming_free_at_once() -> None:
+    lab = Lab(gpus=4, policy=Easy())
+    lab.submit("narrow", gpus=1)
+    lab.submit("wide", gpus=2)
+    lab.submit("waits", gpus=2)
+    assert lab.submit("small", gpus=1) == []
+    assert jobs_of(lab.cancel("wide")) == ["wide", "small"]

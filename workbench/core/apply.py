@@ -82,15 +82,16 @@ def apply(state: State, entry: Event | Decision) -> None:
     Raises:
         IllegalEvent: It cannot follow this state; the state is unchanged.
     """
+    next_decision = state.next_decision
     if isinstance(entry, Decision):
-        if entry.id != state.next_decision or entry.at != state.at:
-            refuse(entry, f"the next decision is {state.next_decision} at {state.at}")
+        if entry.id != next_decision or entry.at != state.at:
+            refuse(entry, f"the next decision is {next_decision} at {state.at}")
+        next_decision += 1
     elif not state.at <= entry.at < float("inf"):
         refuse(entry, f"the clock is at {state.at} and never goes back")
     _FOLDS[type(entry)](state, entry)
     state.at = entry.at
-    if isinstance(entry, Decision):
-        state.next_decision += 1
+    state.next_decision = next_decision
     if state.booking_ends_at is not None and state.booking_ends_at <= state.at:
         bookings.roll(state)
     while state.crossings and state.crossings[0].at <= state.at:

@@ -1,7 +1,8 @@
 """What to do next: proposes decisions and changes nothing.
 
-Overdue jobs come first, then classes, strictly; within a class owners who used less, then the
-policy's order. A job that does not fit may take the units of running ones that stand lower.
+Overdue jobs come first, then classes, strictly; within a class the policy's order, in which the
+jobs of owners who used more stand back. A job that does not fit may take the units of running ones
+that stand lower.
 """
 
 from __future__ import annotations

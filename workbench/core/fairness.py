@@ -1,4 +1,8 @@
-"""Fair share: what owners used lately, so that those who used little come first.
+"""Fair share: what owners used lately, so that those who used much stand back.
+
+How soon a job is likely done and what its owner used are both counted in doublings, and added up:
+whoever used twice as much does not come after everybody else, whatever that costs, but counts as
+having jobs that take twice as long.
 
 Use is decayed by a half-life: an hour of a GPU a half-life ago counts half. It is reckoned exactly
 at any time from what an owner holds, without being told.
@@ -128,7 +132,7 @@ def used_s(state: State, usage: Usage, at: Seconds) -> float:
 
 
 def share(state: State, owner: Uid) -> int:
-    """Ranks an owner by use, in doublings, so that small differences leave the order to the policy.
+    """Ranks an owner by use, in doublings.
 
     Args:
         state: The state; it is not changed.
@@ -141,6 +145,19 @@ def share(state: State, owner: Uid) -> int:
     if usage is None:
         return 0
     return int(used_s(state, usage, state.at) / _FLOOR_S).bit_length()
+
+
+def rank(score: float, share: int) -> float:
+    """Ranks a job within its class.
+
+    Args:
+        score: The policy's.
+        share: Its owner's.
+
+    Returns:
+        The smaller is considered first; the score itself where the share is 0.
+    """
+    return score + share
 
 
 class Shares(dict[Uid, int]):

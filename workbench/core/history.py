@@ -43,6 +43,12 @@ _PRIOR: Final = (
     *(log(1 + width / begin) / width for begin, width in zip(EDGES_S, _WIDTHS[1:], strict=True)),
 )
 """Chances a second of ending in each level, if half of the jobs end in each doubling of service."""
+_PRIOR_COUNTS: Final = tuple(
+    (width, weight, weight / prior)
+    for prior, width in zip(_PRIOR, _WIDTHS, strict=True)
+    for weight in [_PRIOR_WEIGHT * (1 - exp(-prior * width))]
+)
+"""Of each level: its width, and what the prior counts for: jobs that ended, and their seconds."""
 
 
 def level_of(served_s: Seconds) -> int:
@@ -137,26 +143,26 @@ class History:
     def _chances(self, counts: Counts) -> list[float]:
         """Chances a second of ending in each level, shrunk to those of all sizes and the prior."""
         chances = []
-        for level, prior in enumerate(_PRIOR):
-            width = _WIDTHS[level]
-            weight = _PRIOR_WEIGHT * (1 - exp(-prior * width))
-            pooled = (self.ended[level] + weight) / (self.seconds[level] + weight / prior)
-            weight = _POOL_WEIGHT * (1 - exp(-pooled * width))
+        for level, (width, weight, seconds) in enumerate(_PRIOR_COUNTS):
+            pooled = (self.ended[level] + weight) / (self.seconds[level] + seconds)
+            belief = _POOL_WEIGHT * (1 - exp(-pooled * width))
             chances.append(
-                (counts.ended[level] + weight) / (counts.seconds[level] + weight / pooled)
+                (counts.ended[level] + belief) / (counts.seconds[level] + belief / pooled)
             )
         return chances
 
 
 def _scores(chances: list[float]) -> list[float]:
     """Turns chances into the score of each level."""
-    ends = [1 - exp(-chance * width) for chance, width in zip(chances, _WIDTHS, strict=True)]
+    rates = [
+        (1 - exp(-chance * width), chance) for chance, width in zip(chances, _WIDTHS, strict=True)
+    ]
     scores = []
     for first in range(LEVELS - 1):
         alive, spent, best = 1.0, 0.0, 0.0
-        for level in range(first, LEVELS):
-            spent += alive * ends[level] / chances[level]
-            alive *= 1 - ends[level]
+        for ends, chance in rates[first:]:
+            spent += alive * ends / chance
+            alive *= 1 - ends
             best = max(best, (1 - alive) / spent)
         scores.append(-log2(best))
     return [*scores, LAST_SCORE]

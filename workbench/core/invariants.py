@@ -74,7 +74,7 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"live job {job_id} has ended"
         if (job.state not in _UNLEASED) != (job.grant is not None):
             yield f"{job.state} job {job_id} has the grant {job.grant}"
-        if (job.state is JobState.PREEMPTING) != (job.preempt is not None):
+        if (job.state is JobState.PREEMPTING) != (job.preempt is not None and job.stop is None):
             yield f"{job.state} job {job_id} has the preemption {job.preempt}"
         if (job.state is JobState.STOPPING) != (job.stop is not None):
             yield f"{job.state} job {job_id} has the stop {job.stop}"

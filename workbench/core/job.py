@@ -87,7 +87,7 @@ class Job:
         grant: The decision that leased it units, with those that it holds now: fewer GPUs where it
             was shrunk, no core while it is suspended. None while it waits, kept after the end.
         stop: The decision that ends it; None unless one was taken.
-        preempt: The decision that takes its units; None unless it is PREEMPTING.
+        preempt: The decision that takes its units; None unless it is PREEMPTING, or STOPPING since.
         ladder: What milder steps made of its lease; None where it is as it was granted.
         started_at: When the agent confirmed the grant, or last that it goes on; None until then
             and while it is suspended.

@@ -108,7 +108,8 @@ class Policy(Protocol):
             state: The present state.
             running: A job that may be preempted.
             waiting: A job that does not fit.
-            gap: The running one's score less the waiting one's.
+            gap: The running one's score less the waiting one's, and with fair share their owners'
+                shares likewise; both count doublings.
             score: The waiting one's.
 
         Returns:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
+from workbench.core import fairness
 from workbench.core.job import Job, served_s, steady_since
 from workbench.core.model import DeviceId, JobId, JobState, Preemption, Seconds, Shape, Uid, Units
 from workbench.core.placement import Pool, shapes_of
@@ -219,11 +220,12 @@ class Victims:
         state, settings, shares = self._state, self._standings.settings, self._shares
         patience_of = self._standings.policy.patience_s
         job, _, share, own_score, _ = contender
-        gap, at = score - own_score, state.at + _SLACK_S
+        own, at = fairness.rank(own_score, share), state.at + _SLACK_S
         is_weighed = self._standings.policy.asks_run_times
         for running in stoppable:
             theirs = shares[running.owner]
-            if theirs < share:
+            gap = fairness.rank(score, theirs) - own
+            if gap < 0:
                 continue
             patience_s = patience_of(state, running, job, gap, own_score)
             if patience_s is None:
@@ -260,15 +262,15 @@ class Victims:
         return False
 
     def _stoppable_of(self, turns: list[Turn]) -> list[Job]:
-        """Lists those that have had their quantum and are not on their way out, the worst first."""
-        state, quantum_s = self._state, self._standings.settings.quantum_s
-        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in self._spared]
-        starts = [
-            (job, (job.started_at or 0.0) if job.ladder is None else steady_since(job))
-            for job in running
-        ]
+        """Lists those that are not on their way out, the worst standing first."""
+        state, spared = self._state, self._spared
+        running = [state.jobs[turn.job] for turn in reversed(turns) if turn.job not in spared]
         # What started at this instant would give way before it did anything.
-        found = [job for job, at in starts if at + quantum_s <= state.at and at != state.at]
+        found = [
+            job
+            for job in running
+            if (job.started_at if job.ladder is None else steady_since(job)) != state.at
+        ]
         if self._loses_work:
             found.sort(key=self._lost_s)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
+from workbench.core import fairness
 from workbench.core.quotas import Account
 from workbench.core.standings import Shapes, Turn
 
@@ -17,9 +18,10 @@ class Queue(NamedTuple):
     """The jobs of equal shapes and one tier; the head of the best account stands for all of them.
 
     Attributes:
+        rank: Of that account's jobs, see `fairness.rank`.
+        turn: Of the head.
         share: Of that account's owner.
         score: The policy's, of all of them.
-        turn: Of the head.
         position: Of the head in `turns`.
         turns: That account's.
         account: That account.
@@ -27,9 +29,10 @@ class Queue(NamedTuple):
         others: What the other accounts have, as a heap.
     """
 
+    rank: float
+    turn: Turn
     share: int
     score: float
-    turn: Turn
     position: int
     turns: list[Turn]
     account: Account
@@ -64,7 +67,8 @@ def queue(score: float, shapes: Shapes, lines: list[Line]) -> Queue:
     """
     heapify(lines)
     share, turn, position, turns, account = heappop(lines)
-    return Queue(share, score, turn, position, turns, account, shapes, lines)
+    rank = fairness.rank(score, share)
+    return Queue(rank, turn, share, score, position, turns, account, shapes, lines)
 
 
 def replace_first(heads: list[Queue], following: Queue | None) -> None:

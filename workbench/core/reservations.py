@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
@@ -57,7 +57,8 @@ class Reservation:
             self.free_then.take(units)
 
     def _is_gone(self, end: Seconds | None) -> bool:
-        return end is not None and self.at is not None and end <= self.at
+        # As in `reserve`, whose unknown ends come after all known ones.
+        return end is not None and (self.at is None or end <= self.at)
 
 
 class Lane:
@@ -103,12 +104,24 @@ class Lane:
             self._cores -= shape.cores
 
 
+class Going(NamedTuple):
+    """What a round has decided so far.
+
+    Attributes:
+        granted: What jobs get that start now, or for which others give way.
+        leaving: Jobs that are on their way out.
+    """
+
+    granted: Mapping[JobId, Units]
+    leaving: Mapping[JobId, object]
+
+
 def reserve(
     state: State,
     pool: Pool,
     job: Job,
     shape: Shape,
-    granted: dict[JobId, Units],
+    going: Going,
     others: list[Reservation],
 ) -> Reservation | None:
     """Finds when a job that does not fit can start, as leases end.
@@ -118,7 +131,7 @@ def reserve(
         pool: What is free now.
         job: The waiting job.
         shape: What it asks for.
-        granted: What jobs get that start now.
+        going: What was decided so far.
         others: Reservations that come before it.
 
     Returns:
@@ -129,7 +142,7 @@ def reserve(
         units = other.free_then.place(other.shape)
         if units is not None:
             then.take(units)
-    for end, _, units in _endings(state, job, granted):
+    for end, _, units in _endings(state, job, going):
         then.give_back(units)
         if then.place(shape) is not None:
             at = None if end == _NEVER else end
@@ -137,20 +150,21 @@ def reserve(
     return None
 
 
-def _endings(
-    state: State, job: Job, granted: dict[JobId, Units]
-) -> list[tuple[Seconds, int, Units]]:
+def _endings(state: State, job: Job, going: Going) -> list[tuple[Seconds, int, Units]]:
     """Leases as they are expected to end: those that give way first, the unknown last."""
     yielding = state.yielding.get(job.id, ())
     live = [state.jobs[holder] for holder in state.leases.values()]
     held = [(holder, holder.grant.units) for holder in live if holder.grant]
-    held += [(state.jobs[one], units) for one, units in granted.items()]
+    held += [(state.jobs[one], units) for one, units in going.granted.items()]
     endings: list[tuple[Seconds, int, Units]] = []
     for order, (holder, units) in enumerate(held):
         end, later = expected_end(state, holder), units
-        if holder.state is JobState.STOPPING:
+        is_going = holder.state is JobState.STOPPING or holder.id in going.leaving
+        if is_going and (
+            holder.id in yielding or holder.preempt is None or holder.preempt.winner is None
+        ):
             end = state.at
-        elif holder.id in state.suspended and holder.id not in granted:
+        elif holder.id in state.suspended and holder.id not in going.granted:
             end = None
         elif holder.id in yielding:
             now, later = _in_parts(holder, units)

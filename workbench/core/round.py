@@ -15,7 +15,7 @@ from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, GivingWay, Victims
 from workbench.core.queues import Queue, queue, replace_first
 from workbench.core.quotas import Account, Limits
-from workbench.core.reservations import Lane, Reservation, reserve
+from workbench.core.reservations import Going, Lane, Reservation, reserve
 from workbench.core.spelling import count
 from workbench.core.standings import CLASSES, OVERDUE, Shapes, Standings
 from workbench.core.state import State, expected_end
@@ -46,9 +46,9 @@ class GiveWay(NamedTuple):
 def _claims_left(
     state: State, leaving: dict[JobId, tuple[Outcome, str]]
 ) -> dict[JobId, tuple[JobId, ...]]:
-    """Leaves out what jobs no longer give to others once they are stopped."""
+    """Leaves out which jobs no longer go on with less for others once they are stopped."""
     left = {
-        winner: tuple(job for job in jobs if job not in leaving)
+        winner: tuple(job for job in jobs if job not in leaving or state.jobs[job].preempt)
         for winner, jobs in state.yielding.items()
     }
     return {winner: jobs for winner, jobs in left.items() if jobs}
@@ -70,6 +70,7 @@ class Round:
         self._standings = standings
         self._pool = pool
         self._is_own = False
+        self._leaving = leaving
         self.gone: dict[JobId, None] = dict.fromkeys(leaving)
         """Jobs on their way out, those that give way now, and those that start now."""
         self._yielding = state.yielding if not leaving else _claims_left(state, leaving)
@@ -252,7 +253,7 @@ class Round:
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
             or bool(self._yielding)
-            or bool(standings.running)
+            or standings.has_preemptible
         )
         heads = []
         filed = [level] if level != 1 else [1, 0]
@@ -358,7 +359,8 @@ class Round:
         return units
 
     def _reserve(self, job: Job, shape: Shape) -> None:
-        found = reserve(self._state, self._pool_for(job), job, shape, self._granted, self._reserved)
+        going = Going(self._granted, self._leaving)
+        found = reserve(self._state, self._pool_for(job), job, shape, going, self._reserved)
         if found is not None:
             self._reserved.append(found)
 

@@ -57,18 +57,20 @@ from workbench.core.settings import Settings
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
-_CHANGES_THE_POOL: Final = (
-    HostSeen,
-    DeviceSeen,
-    DeviceLost,
-    DeviceBusyOutside,
-    DispatchHeld,
-    DispatchResumed,
-    DrainStarted,
-    DrainEnded,
-    HostRebooted,
-    LeaseShrunk,
-    LeaseSuspended,
+_CHANGES_THE_POOL: Final = frozenset(
+    {
+        HostSeen,
+        DeviceSeen,
+        DeviceLost,
+        DeviceBusyOutside,
+        DispatchHeld,
+        DispatchResumed,
+        DrainStarted,
+        DrainEnded,
+        HostRebooted,
+        LeaseShrunk,
+        LeaseSuspended,
+    }
 )
 """What changes more of the pool than the end of a lease does; it is made anew then."""
 _OF_A_LEASE: Final = (
@@ -199,7 +201,7 @@ class Scheduler:
             or bool(state.bookings)
             or (bool(state.deadlines) and state.deadlines[0].at <= state.at)
         )
-        if isinstance(event, _CHANGES_THE_POOL):
+        if type(event) in _CHANGES_THE_POOL:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
@@ -275,15 +277,15 @@ class Scheduler:
         Returns:
             When to send a `Tick` at the latest; None if nothing waits for time.
         """
-        watch = self._standings.watch
-        times: list[Seconds | None] = [watch.next_due()] if watch.dues else []
+        watch, deadlines = self._standings.watch, self._state.deadlines
+        times = [deadlines[0].at if deadlines else None]
+        if watch.dues:
+            times.append(watch.next_due())
         if self._state.waiting_jobs:  # Else nobody gains by a change of standing.
             times += [self._standings.next_change(), self._changes_at]
-        if self._state.deadlines:
-            times.append(self._state.deadlines[0].at)
         if self._state.bookings:
             times.append(next_time(self._state, self._settings))
-        return min((at for at in times if at is not None), default=None)
+        return min([at for at in times if at is not None], default=None)
 
     def unconfirmed(self) -> list[AboutJob]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.

@@ -102,7 +102,7 @@ class Standings:
         """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
         none of the lists is empty. They wait in their place too."""
         self.running: dict[Kind, list[Turn]] = {}
-        """Running jobs that may be preempted, and suspended ones; each list sorted, never empty."""
+        """Jobs that may be preempted now, suspended ones too; each list sorted, never empty."""
         self.ladders: dict[tuple[Preemption, ...], int] = {}
         """How many of `running` allow each choice of steps but `PLAIN`; at least 1."""
         self.settled: dict[JobId, Shape] = {}
@@ -110,7 +110,8 @@ class Standings:
         self.firm: dict[JobId, None] = {}
         """Those that hold a lease and give it up for nobody."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
-        self._kinds: dict[JobId, tuple[Kind, Turn]] = {}
+        self._kinds: dict[JobId, tuple[Kind, Turn] | None] = {}
+        """Of running jobs that may be preempted; None until their quantum is over."""
         self._overdue_turns: dict[JobId, Turn] = {}
         self._changes: dict[JobId, Seconds] = {}
         self._agenda: list[tuple[Seconds, int, JobId]] = []
@@ -135,6 +136,11 @@ class Standings:
         for job in state.jobs.values():
             standings.follow(state, job)
         return standings
+
+    @property
+    def has_preemptible(self) -> bool:
+        """Whether a job runs that may be preempted, be it only after its quantum."""
+        return bool(self._kinds)
 
     def refresh(self, state: State) -> None:
         """Looks again at the jobs whose standing time has changed.
@@ -316,13 +322,18 @@ class Standings:
         """Ranks a job on a milder step; returns when time alone changes where it stands."""
         change = self._wait(state, job) if job.state is JobState.SUSPENDED else None
         if job.request.preemption and not job.is_settled:
-            runs_until = self._run(state, job)
-            change = runs_until if change is None else change
+            times = (change, self._run(state, job))
+            change = min((at for at in times if at is not None), default=None)
         return change
 
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
+        since = (job.started_at or 0.0) if job.ladder is None else steady_since(job)
+        quantum_end = since + self.settings.quantum_s
+        if quantum_end > state.at:
+            self._kinds[job.id] = None
+            return quantum_end
         kind = Kind(self.level_of(state, job), policy.tier(state, job), job.request.gpus)
         turn = self.turn_of(state, job)
         insort(self.running.setdefault(kind, []), turn)
@@ -334,8 +345,7 @@ class Standings:
         if job.started_at is None:  # Of a suspended one time changes only the place in the queue.
             return None
         crossing = crossing_of(job)
-        quantum_end = steady_since(job) + self.settings.quantum_s
-        times = (policy.next_tier_at(state, job), crossing.at if crossing else None, quantum_end)
+        times = (policy.next_tier_at(state, job), crossing.at if crossing else None)
         return min((at for at in times if at is not None and at > state.at), default=None)
 
     def _count(self, ladder: tuple[Preemption, ...], change: int) -> None:
@@ -360,8 +370,8 @@ def in_order(state: State, standings: Standings) -> list[Job]:
         standings: Its standings.
 
     Returns:
-        Overdue ones first, then higher classes, then owners' shares, then the policy's order;
-        takes time in the length of the queue. Not those that are put off.
+        Overdue ones first, then higher classes, then by `fairness.rank`; takes time in the
+        length of the queue. Not those that are put off.
     """
     overdue = sorted(
         turn
@@ -374,14 +384,14 @@ def in_order(state: State, standings: Standings) -> list[Job]:
     score = standings.policy.score
     shares = standings.shares(state)
     limits = Limits(state, standings.settings)
-    later: list[tuple[tuple[int, float], Turn]] = []
+    later: list[tuple[float, Turn]] = []
     for level, places in enumerate(standings.waiting):
         turns, later = later, []
         for shapes, tiers in places.items():
             for tier, accounts in tiers.items():
                 for account, queue in accounts.items():
                     owner = account.owner
-                    rank = (shares[owner], score(state, tier, shapes[0].gpus))
+                    rank = fairness.rank(score(state, tier, shapes[0].gpus), shares[owner])
                     is_later = level == 0 and account.is_high and not limits.may_be_high(owner)
                     (later if is_later else turns).extend((rank, turn) for turn in queue)
         order += [state.jobs[turn.job] for _, turn in sorted(turns) if turn.job not in first]

@@ -48,6 +48,7 @@ from workbench.core.model import (
     LeaseId,
     Outcome,
     Preemption,
+    PriorityClass,
     Request,
     Seconds,
     Uid,
@@ -160,6 +161,7 @@ class Run:
             JobId(job.id): Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
             for job in workload.jobs
         }
+        self._requests: dict[tuple[int, int | None, PriorityClass, Seconds | None], Request] = {}
         self._coming = deque(self._jobs)
         self._endings: list[tuple[Seconds, int, JobId, LeaseId]] = []
         self._measures: list[tuple[Seconds, int, JobId, Measure, Iterator[Measure]]] = []
@@ -268,16 +270,20 @@ class Run:
             )
 
     def request_of(self, job: SimJob) -> Request:
-        """Returns what a job of the trace asks for."""
-        may_shrink = job.min_gpus is not None
-        return Request(
-            kind=JobKind.COMMAND,
-            priority=job.priority,
-            gpus=job.gpus,
-            min_gpus=job.min_gpus,
-            expected_s=job.service_s if self._policy.asks_run_times else None,
-            preemption=_ELASTIC if may_shrink else _RIGID,
-        )
+        """Makes a job's request; jobs that are told alike have one between them."""
+        told_s = job.service_s if self._policy.asks_run_times else None
+        key = job.gpus, job.min_gpus, job.priority, told_s
+        known = self._requests.get(key)
+        if known is None:
+            known = self._requests[key] = Request(
+                kind=JobKind.COMMAND,
+                priority=job.priority,
+                gpus=job.gpus,
+                min_gpus=job.min_gpus,
+                expected_s=told_s,
+                preemption=_RIGID if job.min_gpus is None else _ELASTIC,
+            )
+        return known
 
     def carry_out(self, decisions: Iterable[Decision], at: Seconds) -> None:
         """Confirms each wish at once; what that leads to is carried out likewise."""

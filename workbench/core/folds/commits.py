@@ -54,11 +54,12 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
 def stop(state: State, decision: Stop) -> None:
     job, following, _ = holding_job(state, decision)
     state.cancelling.pop(job.id, None)
-    if job.preempt is not None or job.ladder is not None:
-        drop_claims(state, job)
-    ladder = job.ladder.at_rest() if job.ladder is not None else None
-    after = evolve(job, state=following, stop=decision, preempt=None, ladder=ladder)
-    put(state, after, before=job)
+    # A job that was to give its lease up still does: its preemption stands until its lease ends.
+    ladder = job.ladder
+    if ladder is not None:
+        drop_claims(state, *(one for one in (ladder.shrink, ladder.suspend) if one is not None))
+        ladder = ladder.at_rest()
+    put(state, evolve(job, state=following, stop=decision, ladder=ladder), before=job)
 
 
 def preempt(state: State, decision: Preempt) -> None:

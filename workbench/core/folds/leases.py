@@ -25,14 +25,7 @@ from workbench.core.folds.bookings import note_use
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
-from workbench.core.job import (
-    Job,
-    claims_of,
-    crossing_of,
-    evolve,
-    served_s,
-    useful_s,
-)
+from workbench.core.job import Job, claims_of, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
@@ -136,7 +129,7 @@ def _end_lease(
         note_use(state, job.owner, units, at)
     served = served_s(job, at)
     if job.preempt is not None or job.ladder is not None:
-        drop_claims(state, job)
+        drop_claims(state, *claims_of(job))
     if following is JobState.QUEUED:
         again = _waiting_again(job, at, served)
         if job.state is not JobState.PREEMPTING:
@@ -213,9 +206,9 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
     )
 
 
-def drop_claims(state: State, job: Job) -> None:
+def drop_claims(state: State, *claims: Preempt | Shrink | Suspend) -> None:
     """Forgets to whom a job was about to give units."""
-    for claim in claims_of(job):
+    for claim in claims:
         forget_yielding(state, claim)
 
 
