@@ -65,6 +65,7 @@ from workbench.simulate.workload import Cluster, SimJob, Workload
 _PLENTY: Final = 1 << 60
 """Of cores and memory: a trace says nothing of them."""
 _NEVER: Final = float("inf")
+_OF_A_LEASE: Final = (Grant, Preempt, Shrink, Grow, Suspend, Resume)
 _RIGID: Final = (Preemption.CHECKPOINT,)
 _ELASTIC: Final = (Preemption.SHRINK, Preemption.CHECKPOINT)
 
@@ -292,7 +293,7 @@ class Run:
             decision = todo.popleft()
             if not isinstance(decision, Grant):
                 self.notices.append(decision)
-            if isinstance(decision, Grant | Preempt | Step):
+            if isinstance(decision, _OF_A_LEASE):
                 self.fold(self._confirmation(decision, self._jobs[decision.job], at))
             elif not isinstance(decision, Warn | Lower | Raise):  # Those are for people to read.
                 raise BugError(f"nothing in a trace asks for {decision}")
