@@ -64,6 +64,19 @@ BREAKS: dict[str, tuple[Callable[[State], object], str]] = {
         lambda s: s.ended.update({JobId("w"): s.jobs[JobId("w")]}),
         "job w is both live and ended",
     ),
+    "a suspended job runs": (change("a", state=JobState.SUSPENDED), "suspended job a runs"),
+    "a suspended job is forgotten": (
+        change("a", state=JobState.SUSPENDED),
+        "suspended jobs are [], not ['a']",
+    ),
+    "a shrunk job is made up": (
+        lambda s: s.shrunk.update({JobId("a"): None}),
+        "shrunk jobs are ['a'], not []",
+    ),
+    "a job shrinks without a decision": (
+        change("a", state=JobState.SHRINKING),
+        "shrinking job a has no decision to shrink",
+    ),
     "a gang is too small": (
         change("a", request=replace(busy_lab().job("a").request, gpus=2)),
         "asked for 2 GPUs",

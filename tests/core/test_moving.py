@@ -84,7 +84,8 @@ def test_a_lowered_job_gives_way_to_its_own_class(own: str, other: str) -> None:
     assert isinstance(preempt, Preempt)
     assert preempt.job == "idle"
     assert preempt.reason == (
-        "job next needs its units, and its GPU use fell to 2 % and stayed low for 10 minutes"
+        "job next needs its units, and its GPU use fell to 2 % and stayed low for 10 minutes; "
+        "it keeps its place by class, fair share and order"
     )
     busy = lab_with(priority=own)
     busy.tick(1000.0)

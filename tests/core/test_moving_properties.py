@@ -11,8 +11,8 @@ from tests.core.builders import ALICE, BOB
 from tests.core.test_properties import AnyLab, picks, rules
 from workbench.core.decisions import Decision, Grant, Lower, Preempt, Raise, Stop, Warn
 from workbench.core.events import ProgressMade, UseFell, UseRose
+from workbench.core.history import RESTART_S
 from workbench.core.model import LeaseId, Outcome, Preemption, PriorityClass
-from workbench.core.preemption import NEARLY_DONE_S
 from workbench.core.settings import Settings
 from workbench.core.state import expected_end
 
@@ -113,7 +113,7 @@ class AnyMovingLab(AnyLab):
             return
         ran_s = self.served.get(preempt.job, 0.0) + preempt.at - self.started[preempt.job]
         for span_s in (victim.expected_s, victim.time_limit_s):
-            assert span_s is None or not 0 < span_s - ran_s <= NEARLY_DONE_S
+            assert span_s is None or not 0 < span_s - ran_s <= RESTART_S
 
     def judge_warn(self, warn: Warn) -> None:
         """At once when use is low, and not again within the grace."""

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.core.builders import ALICE, BOB, GIB, Lab, gpu, history, same, seen
+from tests.core.judges import CORES, GPUS, MEMORY_GIB, RANK
+from tests.core.strategies import numbers, owners, picks
 from workbench.core.apply import apply
 from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
 from workbench.core.errors import IllegalEvent, NeverFits
@@ -31,9 +33,6 @@ from workbench.core.settings import Quota, Settings
 from workbench.core.state import State
 from workbench.policies import POLICIES
 from workbench.policies.fifo import Fifo
-
-CORES, MEMORY_GIB, GPUS = 8, 16, 4
-RANK = {priority: rank for rank, priority in enumerate(PriorityClass)}
 
 requests = st.fixed_dictionaries(
     {
@@ -58,9 +57,6 @@ rules = st.builds(
     idle_grace_s=st.sampled_from([None, 2.0, 9.0]),
     idle_back_s=st.sampled_from([0.0, 4.0]),
 )
-owners = st.sampled_from([ALICE, BOB])
-numbers = st.integers(0, GPUS - 1)
-picks = st.integers(0, 1000)
 
 
 class AnyLab(RuleBasedStateMachine):

@@ -1,19 +1,24 @@
 """The table is the specification: `apply` and it must agree on every entry and state."""
 
-from typing import get_args
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 
-from tests.core.builders import ALICE, Lab, copy_of, grant, same, submitted
+from tests.core.builders import ALICE, Lab, copy_of, gpu, grant, same, submitted
 from workbench.core.apply import apply
 from workbench.core.calendar import Booking, BookingId
 from workbench.core.decisions import (
     Decision,
     End,
+    Grow,
     Lower,
     Preempt,
     Raise,
+    Resume,
+    Shrink,
     Stop,
+    Suspend,
     Warn,
     WarnOverstay,
 )
@@ -25,7 +30,11 @@ from workbench.core.events import (
     HoldRequested,
     HostRebooted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     ProgressMade,
     ReleaseRequested,
     UseFell,
@@ -35,75 +44,79 @@ from workbench.core.model import JobId, JobState, LeaseId, Outcome, Preemption, 
 from workbench.core.transitions import TRANSITIONS, next_state
 
 STATES = [None, *JobState]
+LEASE = LeaseId("L1")
+ALL_GPUS = (gpu(0), gpu(1), gpu(2))
 BOOKING = Booking(id=BookingId("b"), owner=ALICE, start_at=1e6, end_at=1e6 + 60, gpus=1)
+REACHED = {
+    JobState.SHRINKING: (Shrink,),
+    JobState.SUSPENDING: (Suspend,),
+    JobState.SUSPENDED: (Suspend, LeaseSuspended),
+    JobState.RESUMING: (Suspend, LeaseSuspended, Resume),
+    JobState.PREEMPTING: (Preempt,),
+    JobState.STOPPING: (Stop,),
+    JobState.ENDED: (LeaseEnded,),
+}
+"""How a running job comes to a state."""
 
 
 def lab_with_a_job_in(state: JobState | None) -> Lab:
-    """The other job's lease is L0, so that this one's is L1 as soon as it has one."""
-    lab = Lab(gpus=1, cores=2 if state is JobState.QUEUED else 4)
+    """The other job's lease is L0, so that this one's is L1 as soon as it has one.
+
+    Once it runs, it has given one of its three GPUs back, so that it may shrink and grow.
+    """
+    lab = Lab(cores=2 if state is JobState.QUEUED else 4, gpus=3)
     lab.send(BookingMade(at=0, booking=BOOKING))
     lab.submit("other", cores=2)
     if state is None:
         return lab
-    lab.submit("job", cores=2, preemption=(Preemption.REQUEUE,))
-    if state in {JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING, JobState.ENDED}:
+    lab.submit("job", cores=2, **ELASTIC)
+    if state is JobState.RUNNING or state in REACHED:
         lab.start("job")
-    if state is JobState.PREEMPTING:
-        lab.tick(100.0)
-        lab.submit("urgent", cores=2, priority="high")
-    if state is JobState.STOPPING:
-        lab.cancel("job")
-    if state is JobState.ENDED:
-        lab.end("job")
+        shrink = entry_about_the_job(Shrink, lab)
+        apply(lab.state, replace(shrink, gpus=(gpu(2),)))
+        apply(lab.state, LeaseShrunk(at=lab.state.at, lease=LEASE, gpus=(gpu(2),)))
+        for kind in REACHED.get(state, ()):
+            apply(lab.state, entry_about_the_job(kind, lab))
     assert lab.job("job").state is state
     return lab
 
 
-def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Event | Decision:
-    id_, lease, at = lab.state.next_decision, LeaseId("L1"), lab.state.at
+ELASTIC: dict[str, Any] = {"gpus": 3, "min_gpus": 1, "preemption": tuple(Preemption)}
+
+
+def entry_about_the_job(kind: type[Event | Decision], lab: Lab) -> Any:
+    id_, at = lab.state.next_decision, lab.state.at
+    about: dict[str, Any] = {"id": id_, "at": at, "lease": LEASE, "job": JobId("job"), "reason": ""}
+    winner: dict[str, Any] = {"winner": JobId("other")}
+    units = Units(gpus=ALL_GPUS, cores=2)
     entries: dict[type[Event | Decision], Event | Decision] = {
         type(entry): entry
         for entry in (
-            submitted(at, "job", cores=2, preemption=(Preemption.REQUEUE,)),
+            submitted(at, "job", cores=2, **ELASTIC),
             CancelRequested(at=at, job=JobId("job"), reason="enough"),
-            grant(id_, at, lab.state.next_lease, "job", Units(cores=2)),
-            LeaseStarted(at=at, lease=lease),
-            Stop(
-                id=id_,
-                at=at,
-                lease=lease,
-                job=JobId("job"),
-                outcome=Outcome.CANCELLED,
-                reason="",
-            ),
-            Preempt(
-                id=id_,
-                at=at,
-                lease=lease,
-                job=JobId("job"),
-                step=Preemption.REQUEUE,
-                winner=JobId("other"),
-                reason="",
-            ),
+            grant(id_, at, lab.state.next_lease, "job", units),
+            LeaseStarted(at=at, lease=LEASE),
+            Stop(**about, outcome=Outcome.CANCELLED),
+            Preempt(**about, **winner, step=Preemption.REQUEUE),
+            Shrink(**about, **winner, gpus=(gpu(1),)),
+            LeaseShrunk(at=at, lease=LEASE, gpus=(gpu(1),)),
+            Grow(**about, gpus=(gpu(2),)),
+            LeaseGrown(at=at, lease=LEASE),
+            Suspend(**about, **winner),
+            LeaseSuspended(at=at, lease=LEASE),
+            Resume(**about, cores=2),
+            LeaseResumed(at=at, lease=LEASE),
             HoldRequested(at=at, job=JobId("job")),
             ReleaseRequested(at=at, job=JobId("job")),
-            LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail=""),
-            WarnOverstay(
-                id=id_,
-                at=at,
-                lease=lease,
-                job=JobId("job"),
-                booking=BOOKING.id,
-                at_latest=1e6,
-                reason="",
-            ),
+            LeaseEnded(at=at, lease=LEASE, outcome=Outcome.KILLED, detail=""),
+            WarnOverstay(**about, booking=BOOKING.id, at_latest=1e6),
             End(id=id_, at=at, job=JobId("job"), outcome=Outcome.CANCELLED, reason=""),
-            UseFell(at=at, lease=lease, part=0.0),
-            UseRose(at=at, lease=lease, part=1.0),
-            ProgressMade(at=at, lease=lease, part=0.5),
-            Warn(id=id_, at=at, lease=lease, job=JobId("job"), reason="", until=at),
-            Lower(id=id_, at=at, lease=lease, job=JobId("job"), reason=""),
-            Raise(id=id_, at=at, lease=lease, job=JobId("job"), reason=""),
+            UseFell(at=at, lease=LEASE, part=0.0),
+            UseRose(at=at, lease=LEASE, part=1.0),
+            ProgressMade(at=at, lease=LEASE, part=0.5),
+            Warn(id=id_, at=at, lease=LEASE, job=JobId("job"), reason="", until=at),
+            Lower(id=id_, at=at, lease=LEASE, job=JobId("job"), reason=""),
+            Raise(id=id_, at=at, lease=LEASE, job=JobId("job"), reason=""),
             HostRebooted(at=at),
         )
     }

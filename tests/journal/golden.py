@@ -4,10 +4,12 @@
 is never written again; this history may only change together with the format.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
-from tests.core.builders import ALICE, BOB, GIB, HIGH, Lab, gpu, seen
+from tests.core.builders import ALICE, BOB, GIB, HIGH, LOW, Lab, gpu, seen
 from workbench.core.calendar import Booking, BookingId
+from workbench.core.decisions import Preempt, Shrink
 from workbench.core.events import (
     BookingCancelled,
     BookingMade,
@@ -19,6 +21,10 @@ from workbench.core.events import (
     FairShareSet,
     HoldRequested,
     JobSubmitted,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
+    LeaseSuspended,
     ProgressMade,
     ReleaseRequested,
     Tick,
@@ -26,10 +32,12 @@ from workbench.core.events import (
     UseRose,
 )
 from workbench.core.model import JobId, JobKind, Outcome, Preemption, Request
+from workbench.core.scheduler import Scheduler
 from workbench.journal.codec import FORMAT
 from workbench.journal.journal import Journal
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+_TERSE = 2
 BOOT_ID = "0f0f0f0f-1111-2222-3333-444444444444"
 
 
@@ -86,6 +94,9 @@ def golden_lab(format_: int = FORMAT) -> tuple[Lab, int]:
         lab.send(FairShareSet(at=202, half_life_s=3600.0, core_weight=0.25))
         move_priorities(lab)
         book(lab)
+        give_way_mildly(lab)
+    if format_ <= _TERSE:
+        _as_said_then(lab)
     return lab, covered
 
 
@@ -130,6 +141,36 @@ def book(lab: Lab) -> None:
     while (wakeup := lab.scheduler.next_wakeup()) is not None and wakeup < at + 8 * hour_s:
         lab.tick(wakeup)
     lab.send(BookingCancelled(at=lab.at, booking=BookingId("B1"), reason="the course is over"))
+
+
+def give_way_mildly(lab: Lab) -> None:
+    """Shrinks a job and has it grow back; suspends one and has it go on."""
+    elastic, still, urgent = (letter * 32 for letter in "123")
+    steps = (Preemption.SHRINK, Preemption.SUSPEND)
+    lab.submit(elastic, gpus=2, min_gpus=1, cores=1, priority=LOW, preemption=steps)
+    lab.submit(still, cores=6, priority=LOW, preemption=steps[1:])
+    lab.start(elastic)
+    lab.start(still)
+    lab.tick(lab.at + 100)
+    lab.submit(urgent, gpus=2, cores=4)
+    [shrink] = [one for one in lab.scheduler.unconfirmed() if isinstance(one, Shrink)]
+    lab.send(LeaseShrunk(at=lab.at, lease=lab.lease(elastic), gpus=shrink.gpus))
+    lab.send(LeaseSuspended(at=lab.at, lease=lab.lease(still)))
+    lab.start(urgent)
+    lab.end(urgent)
+    lab.send(LeaseGrown(at=lab.at, lease=lab.lease(elastic)))
+    lab.send(LeaseResumed(at=lab.at, lease=lab.lease(still)))
+
+
+def _as_said_then(lab: Lab) -> None:
+    """Older versions did not say what comes after a preemption."""
+    lab.entries = [
+        replace(entry, reason=entry.reason.partition(";")[0])
+        if isinstance(entry, Preempt)
+        else entry
+        for entry in lab.entries
+    ]
+    lab.scheduler = Scheduler.restore(lab.policy, lab.entries)
 
 
 def write(path: Path) -> None:

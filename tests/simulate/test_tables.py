@@ -27,8 +27,9 @@ def test_notices_say_whom_when_why_and_when_it_ran_again() -> None:
     table = notices(try_policy(DAY, ONE, "fifo"))
     assert repr(table).splitlines() == [
         "SIMULATED: what fifo decided beyond starting jobs",
-        "at     user  job   decision  why                                       ran again after",
-        "2 min  bob   long  preempt   job urgent of class high needs its units  8 min",
+        f"at     user  job   decision  {'why':<91}  ran again after",
+        "2 min  bob   long  preempt   job urgent of class high needs its units; "
+        "it keeps its place by class, fair share and order  8 min",
     ]
 
 

@@ -11,11 +11,13 @@ from workbench.controller.driver import Driver
 from workbench.controller.log import LOG
 from workbench.core.decisions import Decision, Grant, Preempt, Stop
 from workbench.core.events import AgentLost
-from workbench.core.model import Outcome, Uid
+from workbench.core.model import Outcome, Preemption, Uid
 from workbench.core.state import State
 from workbench.protocol.messages import GrantPush, StopPush
 from workbench.transport.connection import Connection
 
+STEPS: Final[tuple[Preemption, ...]] = ()
+"""The steps of preemption that agents can carry out: none yet, as they start a job only once."""
 RESEND_S: Final = 5.0
 """How long an agent has to confirm before it is told again."""
 _LOOK_S: Final = 1.0
@@ -83,7 +85,7 @@ class Agents:
 
     def _push(self, state: State, decision: Decision) -> None:
         if not isinstance(decision, Grant | Stop | Preempt):
-            return  # Nothing of it is for an agent to do: the owner reads it as the job's reason.
+            return  # Nothing of it is for an agent to do; the milder steps are none of `STEPS`.
         job = state.jobs.get(decision.job)
         connection = self._by_uid.get(job.owner) if job is not None else None
         if job is None or connection is None:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from workbench.controller.errors import JournalUnwritten
 from workbench.controller.log import LOG
-from workbench.core.decisions import Decision, Grant, Preempt, Stop
+from workbench.core.decisions import AboutJob, Decision
 from workbench.core.errors import BugError, PeerError, UserError, WorkbenchError
 from workbench.core.events import Event, Tick
 from workbench.core.scheduler import Scheduler
@@ -112,7 +112,7 @@ class Driver:
         """Where the jobs stand. Read it, never change it."""
         return self._scheduler.standings
 
-    def unconfirmed(self) -> list[Grant | Stop | Preempt]:
+    def unconfirmed(self) -> list[AboutJob]:
         """Return the decisions that no event has confirmed yet, oldest first."""
         return list(self._scheduler.unconfirmed())
 

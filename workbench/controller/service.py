@@ -8,12 +8,13 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from workbench import __version__
-from workbench.controller.agents import Agents
+from workbench.controller.agents import STEPS, Agents
 from workbench.controller.clock import host_time, open_clock
 from workbench.controller.driver import Driver
 from workbench.controller.lab import Lab
@@ -134,9 +135,8 @@ def _tell_what_a_start_means(driver: Driver, *, was_booted: bool, settings: Sett
 
 
 def _restore(journal: Journal, rules: Rules) -> Scheduler:
-    return Scheduler.restore(
-        rules.make_policy(), journal.entries(), journal.snapshot(), rules.settings
-    )
+    settings = replace(rules.settings, steps=STEPS)
+    return Scheduler.restore(rules.make_policy(), journal.entries(), journal.snapshot(), settings)
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from workbench.controller.clock import LabClock
 from workbench.core.explain import Explanation, explain, explain_waiting
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Request, Uid
-from workbench.core.round import ITS_TURN
+from workbench.core.notices import ITS_TURN
 from workbench.core.spelling import spell_span
 from workbench.core.standings import Standings
 from workbench.core.state import State
@@ -23,6 +23,13 @@ from workbench.protocol.telemetry import Sample
 from workbench.protocol.text import visible
 
 ENDED_SHOWN: Final = 20
+_AS_SHOWN: Final = {
+    JobState.SHRINKING: "running",
+    JobState.SUSPENDING: "stopping",
+    JobState.SUSPENDED: "queued",
+    JobState.RESUMING: "starting",
+    JobState.PREEMPTING: "stopping",
+}
 
 
 class LabPicture:
@@ -54,7 +61,7 @@ class LabPicture:
         self._all_ended = state.ended
         self._explain = functools.partial(explain, state, standings, spell_at=self._spell_at)
         waiting = explain_waiting(state, standings, spell_at=self._spell_at)
-        running = [job for job in state.jobs.values() if job.state is not JobState.QUEUED]
+        running = [job for job in state.jobs.values() if job.id not in waiting]
         self._live = [
             *(self._view(job) for job in running),
             *(self._view(state.jobs[job], why) for job, why in waiting.items()),
@@ -123,10 +130,9 @@ def _shown_to(uid: Uid, view: JobView) -> JobView:
 
 
 def _state_of(job: Job) -> Literal["queued", "starting", "running", "stopping", "ended"]:
-    """Return the state as front-ends know it: one that gives way is being stopped, too."""
-    if job.state is JobState.PREEMPTING:
-        return "stopping"
-    return cast("Literal['queued', 'starting', 'running', 'stopping', 'ended']", job.state.value)
+    """Return the state as front-ends know it: one that stands still waits, as it was queued."""
+    state = _AS_SHOWN.get(job.state, job.state.value)
+    return cast("Literal['queued', 'starting', 'running', 'stopping', 'ended']", state)
 
 
 def _estimate(why: Explanation) -> Estimate | None:

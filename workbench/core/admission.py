@@ -15,7 +15,7 @@ from workbench.core.events import (
     JobSubmitted,
     ReleaseRequested,
 )
-from workbench.core.model import JobState, Request, Shape
+from workbench.core.model import JobState, Preemption, Request, Shape
 from workbench.core.placement import shapes_of
 from workbench.core.settings import Quota, Settings
 from workbench.core.spelling import count, short_job, spell_bytes
@@ -65,6 +65,8 @@ def _check_submission(
     request = event.request
     _check_numbers(request)
     check_spelling(request)
+    if request.preemption or request.min_gpus is not None:
+        _check_steps(request, settings.steps)
     _check_dependencies(state, request)
     never: NeverFits | None = None
     for shape in shapes_of(request):
@@ -127,6 +129,22 @@ def _check_numbers(request: Request) -> None:
         if value is not None and not 0 < value < float("inf"):
             message = f"{field}={value} is not a finite time of more than 0 seconds"
             raise NeverFits(message, next_step="Give a time of more than 0 seconds, or none")
+
+
+def _check_steps(request: Request, steps: tuple[Preemption, ...]) -> None:
+    for step in request.preemption:
+        if step not in steps:
+            message = f"preemption={step}: this lab cannot carry that step out"
+            known = ", ".join(steps)
+            next_step = f"Choose among {known}, or none" if known else "Ask for no preemption"
+            raise NeverFits(message, next_step=next_step)
+    least = request.min_gpus
+    if least is not None and not 1 <= least <= request.gpus:
+        message = f"min_gpus={least} is not from 1 to gpus={request.gpus}"
+        raise NeverFits(message, next_step="Give the fewest GPUs that the job can go on with")
+    if least is None and Preemption.SHRINK in request.preemption:
+        message = f"preemption={Preemption.SHRINK}: it does not say how far"
+        raise NeverFits(message, next_step="Give min_gpus, the fewest it can go on with")
 
 
 def _check_least(field: str, value: int | None, bound: int) -> None:

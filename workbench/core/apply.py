@@ -13,12 +13,16 @@ from workbench.core.decisions import (
     Decision,
     End,
     Grant,
+    Grow,
     Lower,
     OpenBooking,
     Preempt,
     Raise,
     ReleaseBooking,
+    Resume,
+    Shrink,
     Stop,
+    Suspend,
     Warn,
     WarnOverstay,
     WarnUnused,
@@ -43,7 +47,11 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     ProgressMade,
     ReleaseRequested,
     Tick,
@@ -51,7 +59,15 @@ from workbench.core.events import (
     UseRose,
 )
 from workbench.core.filing import cross
-from workbench.core.folds import bookings, commits, host, jobs, leases, use
+from workbench.core.folds import (
+    bookings,
+    commits,
+    host,
+    jobs,
+    ladder,
+    leases,
+    use,
+)
 from workbench.core.state import State
 from workbench.core.transitions import refuse
 
@@ -99,6 +115,10 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     HoldRequested: jobs.hold_requested,
     ReleaseRequested: jobs.release_requested,
     LeaseStarted: leases.lease_started,
+    LeaseShrunk: ladder.lease_shrunk,
+    LeaseGrown: ladder.lease_grown,
+    LeaseSuspended: ladder.lease_suspended,
+    LeaseResumed: ladder.lease_resumed,
     UseFell: use.use_fell,
     UseRose: use.use_rose,
     ProgressMade: use.progress_made,
@@ -110,6 +130,10 @@ _FOLDS: Final[dict[type[Event | Decision], Callable[[State, Any], None]]] = {
     Grant: commits.grant,
     Stop: commits.stop,
     Preempt: commits.preempt,
+    Shrink: ladder.shrink,
+    Grow: ladder.grow,
+    Suspend: ladder.suspend,
+    Resume: ladder.resume,
     End: commits.end,
     Warn: use.warn,
     Lower: use.lower,

@@ -19,7 +19,7 @@ from workbench.core.decisions import (
     WarnOverstay,
     WarnUnused,
 )
-from workbench.core.job import Job
+from workbench.core.job import Job, stopping_step
 from workbench.core.model import (
     DeviceId,
     DeviceStatus,
@@ -162,13 +162,13 @@ class Look:
         """Whether it runs, or is about to; its grant told a job that is granted units right now."""
         if job.state is JobState.STARTING and job.grant is not None:
             return job.grant.at < self._state.at
-        return job.state is JobState.RUNNING
+        return job.state in {JobState.RUNNING, JobState.SHRINKING}
 
     def _warn(self, booked: Booked, lease: LeaseId, job: Job) -> Overstay:
         state, settings = self._state, self._settings
         at_latest = max(booked.start_at, state.at)
         does = "it is asked to end"
-        if job.request.preemption:
+        if stopping_step(job.request) is not None:
             does = "it gives way"
         elif settings.booking_stops:
             at_latest = max(booked.start_at, state.at + settings.booking_warn_s)
@@ -193,13 +193,14 @@ class Look:
         """Makes a warned job give way, or stops it where it gives way to nobody."""
         at, lease = self._state.at, overstay.lease
         reason = f"its GPUs are booked by uid {booked.booking.owner}"
-        if job.request.preemption and job.state is JobState.RUNNING:
+        step = stopping_step(job.request)
+        if step is not None and job.state is not JobState.STARTING:
             decision: Decision = Preempt(
                 id=self._next(),
                 at=at,
                 lease=lease,
                 job=job.id,
-                step=job.request.preemption[0],
+                step=step,
                 winner=None,
                 reason=reason,
                 booking=booked.booking.id,
@@ -221,7 +222,8 @@ class Look:
 
     def _stop_at(self, overstay: Overstay, job: Job) -> Seconds:
         """Says when a warned job may be stopped: one that gives way has first to be running."""
-        wait_s = _notice_s(self._settings) if job.request.preemption else 0.0
+        gives_way = stopping_step(job.request) is not None
+        wait_s = _notice_s(self._settings) if gives_way else 0.0
         return overstay.at_latest + wait_s
 
     def _release(self, booked: Booked) -> bool:

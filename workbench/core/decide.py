@@ -7,12 +7,13 @@ that stand lower.
 
 from __future__ import annotations
 
-from workbench.core import preemption
 from workbench.core.bookings import Look
-from workbench.core.decisions import Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import Decision, End, Grant, Stop
+from workbench.core.growth import growths
 from workbench.core.guard import Guard
 from workbench.core.job import Job
 from workbench.core.model import JobId, JobState, Outcome, Seconds
+from workbench.core.notices import giving_way, going_on
 from workbench.core.placement import Pool
 from workbench.core.round import GiveWay, Round, Start
 from workbench.core.standings import Standings
@@ -44,17 +45,22 @@ def decide(state: State, standings: Standings, pool: Pool) -> tuple[list[Decisio
         decisions += look.decisions
         leaving = look.leaving
         guard = Guard(state, standings.settings, look.open, leaving)
-    if state.waiting_jobs == 0:
+    if state.waiting_jobs == 0 and not state.shrunk:
         return decisions, None
     round_ = Round(state, standings, pool, leaving, guard)
     number, lease = state.next_decision + len(decisions), state.next_lease
     for wish in round_.wishes():
-        if isinstance(wish, Start):
+        if isinstance(wish, GiveWay):
+            decisions.append(giving_way(state, wish.one, wish.winner, number))
+        elif wish.job.grant is not None:
+            again = going_on(state, wish.job, number, wish.reason, is_settled=wish.is_settled)
+            decisions.append(again)
+        else:
             decisions.append(_grant(state, wish, number, lease))
             lease += 1
-        else:
-            decisions.append(_preempt(state, wish, number))
         number += 1
+    if state.shrunk:
+        decisions += growths(state, standings, round_, number)
     return decisions, round_.changes_at()
 
 
@@ -68,19 +74,6 @@ def _grant(state: State, start: Start, number: int, lease: int) -> Grant:
         reason=start.reason,
         is_settled=start.is_settled,
         counts_as=start.counts_as,
-    )
-
-
-def _preempt(state: State, wish: GiveWay, number: int) -> Preempt:
-    assert wish.victim.grant is not None
-    return Preempt(
-        id=number,
-        at=state.at,
-        lease=wish.victim.grant.lease,
-        job=wish.victim.id,
-        step=wish.victim.request.preemption[0],
-        winner=wish.winner.id,
-        reason=preemption.reason(wish.winner, wish.victim),
     )
 
 

@@ -69,6 +69,76 @@ class Preempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shrink:
+    """Have a running job give some GPUs back at a task boundary; confirmed by `LeaseShrunk`.
+
+    Attributes:
+        gpus: Those that it gives back.
+        winner: The job that gets them.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    gpus: tuple[DeviceId, ...]
+    winner: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grow:
+    """Give a job that was shrunk GPUs, which are its own from now on; confirmed by `LeaseGrown`.
+
+    Attributes:
+        gpus: What is added.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    gpus: tuple[DeviceId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
+    """Have a running job's processes stand still; confirmed by `LeaseSuspended`.
+
+    Its cores come free then, its memory and its GPUs do not.
+
+    Attributes:
+        winner: The job that gets the cores.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    winner: JobId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Have a suspended job go on, with cores that are its own again; confirmed by `LeaseResumed`.
+
+    Attributes:
+        cores: As many as it was granted.
+        is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
+    """
+
+    id: int
+    at: Seconds
+    lease: LeaseId
+    job: JobId
+    cores: int
+    reason: str
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """A job that never started leaves the queue; nothing needs to confirm it."""
 
@@ -176,6 +246,7 @@ class ReleaseBooking:
     reason: str
 
 
-AboutJob = Grant | Stop | Preempt | End | Warn | Lower | Raise | WarnOverstay
+Step = Shrink | Grow | Suspend | Resume
+AboutJob = Grant | Stop | Preempt | Step | End | Warn | Lower | Raise | WarnOverstay
 AboutBooking = OpenBooking | WarnUnused | ReleaseBooking
 Decision = AboutJob | AboutBooking

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core.job import Job, served_s
 from workbench.core.model import JobId, JobState, Seconds, Shape, Units
-from workbench.core.placement import Pool, shapes_of
+from workbench.core.placement import Pool, shapes_wanted
 from workbench.core.quotas import Account, Limits
 from workbench.core.spelling import short_job
 from workbench.core.state import THIS_HOST, State, expected_end
@@ -67,7 +67,7 @@ def estimate(state: State, limits: Limits, order: list[Job]) -> dict[JobId, Esti
     estimates: dict[JobId, Estimate] = {}
     startable: list[_Waiter] = []
     for job in order:
-        allowed = limits.allowed(Account.of(job), shapes_of(job.request))
+        allowed = limits.allowed(Account.of(job), shapes_wanted(job))
         why_not = _why_not_startable(state, job) if allowed else "it is held back by a limit"
         if why_not:
             estimates[job.id] = Estimate(low_s=None, high_s=None, reason=f"unknown: {why_not}")
@@ -106,7 +106,7 @@ def latest_with(state: State, order: list[Job], job: Job, shape: Shape) -> Secon
     if job not in near:
         return None
     waiting = [
-        _Waiter(one, (shape,) if one is job else shapes_of(one.request))
+        _Waiter(one, (shape,) if one is job else shapes_wanted(one))
         for one in near[: near.index(job) + 1]
     ]
     return _play(state, waiting, _latest_s).get(job.id)
@@ -115,7 +115,7 @@ def latest_with(state: State, order: list[Job], job: Job, shape: Shape) -> Secon
 def _why_not_startable(state: State, job: Job) -> str:
     if job.owner not in state.agents:
         return "its agent is not running"
-    if job.request.gpus and state.held is not None:
+    if job.request.gpus and job.grant is None and state.held is not None:
         return "no GPU is handed out now"
     if THIS_HOST in state.drained:
         return "this host is drained"
@@ -166,7 +166,7 @@ def _play(
 ) -> dict[JobId, Seconds]:
     """Starts waiting jobs as units come free; those that never start are left out."""
     free = Pool.of(state)
-    live = [state.jobs[job] for job in state.leases.values()]
+    live = [state.jobs[job] for job in state.leases.values() if job not in state.suspended]
     endings = [
         _Ending(in_s, job.number, job.grant.units)
         for job in live
@@ -184,6 +184,8 @@ def _play(
                 left.append(waiter)
                 continue
             free.take(units)
+            if waiter.job.grant is not None:  # A suspended one then gives back what it kept, too.
+                units = replace(waiter.job.grant.units, cores=units.cores)
             starts[waiter.job.id] = now_s
             in_s = lasts_s(state, waiter.job)
             if in_s is not None:

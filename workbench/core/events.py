@@ -183,6 +183,43 @@ class LeaseStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseShrunk:
+    """No process of the job uses these GPUs any more: they are free.
+
+    Attributes:
+        gpus: Those that the core asked for, in any order.
+    """
+
+    at: Seconds
+    lease: LeaseId
+    gpus: tuple[DeviceId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseGrown:
+    """The job knows of the GPUs that were added and uses them from now on."""
+
+    at: Seconds
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSuspended:
+    """All processes of the job stand still: its cores are free."""
+
+    at: Seconds
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseResumed:
+    """The processes of a suspended job go on."""
+
+    at: Seconds
+    lease: LeaseId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UseFell:
     """A lease hardly uses its units. Told on change only, and never for want of figures.
 
@@ -286,6 +323,10 @@ Event = (
     | HoldRequested
     | ReleaseRequested
     | LeaseStarted
+    | LeaseShrunk
+    | LeaseGrown
+    | LeaseSuspended
+    | LeaseResumed
     | UseFell
     | UseRose
     | ProgressMade

@@ -10,9 +10,16 @@ from workbench.core.errors import UserError
 from workbench.core.estimate import estimate
 from workbench.core.explain_gpus import why_no_gpus
 from workbench.core.job import Job
-from workbench.core.model import After, JobId, JobKind, JobState, Seconds, Shape
+from workbench.core.model import (
+    After,
+    JobId,
+    JobKind,
+    JobState,
+    Seconds,
+    Shape,
+)
 from workbench.core.moving import why_it_moves
-from workbench.core.placement import shapes_of
+from workbench.core.placement import shapes_wanted
 from workbench.core.quotas import Account, Limits
 from workbench.core.sooner import sooner
 from workbench.core.spelling import count, short_job, spell_bytes, spell_seconds
@@ -73,13 +80,17 @@ def explain(
     if known is None:
         message = f"no job {job} is known here"
         raise UserError(message, next_step="`workbench jobs` lists the jobs")
-    if known.state is JobState.QUEUED:
+    if known.state is JobState.QUEUED or known.state is JobState.SUSPENDED:
         waiting = explain_waiting(state, standings, spell_at=spell_at)
+        if known.state is JobState.SUSPENDED:
+            return waiting[job]
         return replace(waiting[job], sooner=sooner(state, standings, known))
     reason = known.detail
     if known.state is not JobState.ENDED:
         decision = known.stop or known.preempt or known.grant
         reason = decision.reason if decision else ""
+        if known.ladder is not None and decision is known.grant:
+            reason = known.ladder.why or reason
         reason = why_it_moves(known, spell_at) or reason
         if state.bookings and known.grant is not None and decision is known.grant:
             reason = booking_reasons.overstays(state, known.grant.lease) or reason
@@ -111,12 +122,14 @@ def explain_waiting(
     reasons: dict[tuple[bool, Account, tuple[Shape, ...], object], str] = {}
     explanations: dict[JobId, Explanation] = {}
     for place, job in enumerate(order, start=1):
-        shapes, booked = shapes_of(job.request), calendar.kind(job) if calendar else None
+        shapes, booked = shapes_wanted(job), calendar.kind(job) if calendar else None
         kind = (job.owner in state.agents, Account.of(job), shapes, booked)
         if kind not in reasons:
             reasons[kind] = _why_it_waits(state, job, limits, calendar)
         range_ = estimates[job.id]
         reason = reasons[kind]
+        if job.ladder is not None:
+            reason = f"it is suspended: {job.ladder.why}; {reason}"
         if job.use is not None:
             reason += f"; it {why_it_moves(job, spell_at)}"
         explanations[job.id] = Explanation(
@@ -165,7 +178,7 @@ def _why_it_waits(
 ) -> str:
     if job.owner not in state.agents:
         return _NO_AGENT
-    account, shapes = Account.of(job), shapes_of(job.request)
+    account, shapes = Account.of(job), shapes_wanted(job)
     allowed = limits.allowed(account, shapes)
     if not allowed:
         return "; ".join(limits.against(account, shapes[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from workbench.core.history import EDGES_S, size_class
-from workbench.core.job import Deadline, Job, crossing_of, deadline_of, evolve
+from workbench.core.job import Deadline, Job, crossing_of, deadline_of, evolve, is_shrunk
 from workbench.core.model import JobState
 from workbench.core.state import ENDED_JOBS_KEPT, State
 
@@ -20,6 +20,8 @@ def put(state: State, job: Job, *, before: Job | None) -> None:
     """
     _move(state.deadlines, deadline_of(before) if before else None, deadline_of(job))
     _move(state.crossings, crossing_of(before) if before else None, crossing_of(job))
+    if job.ladder is not None or (before is not None and before.ladder is not None):
+        _file_ladder(state, job)
     if job.state is not JobState.ENDED:
         state.jobs[job.id] = job
         return
@@ -27,6 +29,15 @@ def put(state: State, job: Job, *, before: Job | None) -> None:
     state.ended[job.id] = job
     if len(state.ended) > ENDED_JOBS_KEPT:
         del state.ended[next(iter(state.ended))]
+
+
+def _file_ladder(state: State, job: Job) -> None:
+    state.suspended.pop(job.id, None)
+    state.shrunk.pop(job.id, None)
+    if job.state is JobState.SUSPENDED:
+        state.suspended[job.id] = None
+    elif job.state is JobState.RUNNING and is_shrunk(job):
+        state.shrunk[job.id] = None
 
 
 def _move(times: list[Deadline], old: Deadline | None, new: Deadline | None) -> None:

@@ -15,7 +15,7 @@ from heapq import merge
 from typing import Final, NamedTuple
 
 from workbench.core.calendar import Booking, BookingId, span_at, spans
-from workbench.core.job import Job
+from workbench.core.job import Job, stopping_step
 from workbench.core.model import DeviceId, JobId, Seconds, Shape, Uid, Units
 from workbench.core.placement import Pool, gpus_in_service
 from workbench.core.seating import Demand, seat, stays_until, suits
@@ -203,7 +203,7 @@ class Guard:
         if start is None:
             return ""
         owner, in_s = self._owner(start.booking), spell_seconds(start.at - self._state.at)
-        if job.request.preemption:
+        if stopping_step(job.request) is not None:
             return f"; in {in_s} it gives way to a booking of uid {owner} if it still runs"
         does = "is stopped" if self._settings.booking_stops else "is asked to end"
         return f"; in {in_s} it {does} for a booking of uid {owner} if it still runs"
@@ -245,7 +245,7 @@ class Guard:
 
     def _key(self, job: Job) -> _Key:
         owner = job.owner if job.owner in self._owners else None
-        if job.request.preemption:
+        if stopping_step(job.request) is not None:
             return _Key(owner, 0)
         end = expected_end(self._state, job)
         if end is not None:

@@ -8,7 +8,7 @@ from math import isclose
 from workbench.core import fairness
 from workbench.core.calendar import Booked, BookingId
 from workbench.core.errors import BrokenInvariant
-from workbench.core.job import Job, deadline_of
+from workbench.core.job import Job, claims_of, deadline_of, is_shrunk
 from workbench.core.model import (
     DeviceId,
     DeviceStatus,
@@ -24,7 +24,13 @@ from workbench.core.state import ENDED_JOBS_KEPT, Sharer, State, Tally
 from workbench.core.use import Use
 
 _NEARLY = 1e-6
-_LEASED = (JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.STOPPING)
+_UNLEASED = (JobState.QUEUED, JobState.ENDED)
+_PENDING = {
+    JobState.SHRINKING: "shrink",
+    JobState.SUSPENDING: "suspend",
+    JobState.RESUMING: "resume",
+}
+_BACK = (JobState.QUEUED, JobState.SUSPENDED, JobState.RESUMING)
 
 
 def check(state: State) -> None:
@@ -36,8 +42,8 @@ def check(state: State) -> None:
     Raises:
         BrokenInvariant: It contradicts itself; all contradictions are named.
     """
-    broken = [*_jobs(state), *_putting_off(state), *_ended(state), *_bookings(state)]
-    broken += [*_leases(state), *_tallies(state), *_counters(state)]
+    broken = [*_jobs(state), *_putting_off(state), *_ladders(state), *_ended(state)]
+    broken += [*_bookings(state), *_leases(state), *_tallies(state), *_counters(state)]
     broken.extend(
         f"{device.id} is available and yet {device.reason}"
         for device in state.devices.values()
@@ -66,7 +72,7 @@ def _jobs(state: State) -> Iterator[str]:
             yield f"job {job.id} is filed under {job_id}"
         if job.state is JobState.ENDED or job.outcome is not None or job.ended_at is not None:
             yield f"live job {job_id} has ended"
-        if (job.state in _LEASED) != (job.grant is not None):
+        if (job.state not in _UNLEASED) != (job.grant is not None):
             yield f"{job.state} job {job_id} has the grant {job.grant}"
         if (job.state is JobState.PREEMPTING) != (job.preempt is not None and job.stop is None):
             yield f"{job.state} job {job_id} has the preemption {job.preempt}"
@@ -78,6 +84,22 @@ def _jobs(state: State) -> Iterator[str]:
     due = sorted(deadline for job in state.jobs.values() if (deadline := deadline_of(job)))
     if state.deadlines != due:
         yield f"deadlines are {state.deadlines}, not {due}"
+
+
+def _ladders(state: State) -> Iterator[str]:
+    for job_id, job in state.jobs.items():
+        step = _PENDING.get(job.state)
+        if step is not None and getattr(job.ladder, step, None) is None:
+            yield f"{job.state} job {job_id} has no decision to {step}"
+        if job.state is JobState.SUSPENDED and (job.ladder is None or job.started_at is not None):
+            yield f"suspended job {job_id} runs"
+    suspended = [job.id for job in state.jobs.values() if job.state is JobState.SUSPENDED]
+    if sorted(state.suspended) != sorted(suspended):
+        yield f"suspended jobs are {list(state.suspended)}, not {suspended}"
+    running = [job for job in state.jobs.values() if job.state is JobState.RUNNING]
+    shrunk = [job.id for job in running if is_shrunk(job)]
+    if sorted(state.shrunk) != sorted(shrunk):
+        yield f"shrunk jobs are {list(state.shrunk)}, not {shrunk}"
 
 
 def _putting_off(state: State) -> Iterator[str]:
@@ -127,7 +149,7 @@ def _tallies(state: State) -> Iterator[str]:
 def _measured(job: Job) -> Iterator[str]:
     use, progress = job.use, job.progress
     if use is not None:
-        is_back = job.state is JobState.QUEUED and use == Use(part=use.part, lowered=use.lowered)
+        is_back = job.state in _BACK and use == Use(part=use.part, lowered=use.lowered)
         if job.started_at is None and not (is_back and use.lowered is not None):
             yield f"{job.state} job {job.id} has the use {use}"
         if use.low_since is None and use.warned is not None:
@@ -187,10 +209,10 @@ def _units(state: State, live: list[Job]) -> Iterator[str]:
 
 def _yielding(state: State) -> Iterator[str]:
     yielding: dict[JobId, tuple[JobId, ...]] = {}
-    preempts = [job.preempt for job in state.jobs.values() if job.preempt is not None]
-    for preempt in sorted(preempts, key=lambda decision: decision.id):
-        if preempt.winner is not None:
-            yielding[preempt.winner] = (*yielding.get(preempt.winner, ()), preempt.job)
+    claims = [claim for job in state.jobs.values() for claim in claims_of(job)]
+    for claim in sorted(claims, key=lambda decision: decision.id):
+        if claim.winner is not None:
+            yielding[claim.winner] = (*yielding.get(claim.winner, ()), claim.job)
     if state.yielding != yielding:
         yield f"jobs give way as {state.yielding}, not {yielding}"
 
@@ -225,7 +247,11 @@ def _is_used(state: State, booked: Booked) -> bool:
 
 def _gang(state: State, job: Job) -> Iterator[str]:
     gpus = job.grant.units.gpus if job.grant else ()
-    if len(gpus) not in {shape.gpus for shape in shapes_of(job.request)}:
+    wanted = {shape.gpus for shape in shapes_of(job.request)}
+    if job.ladder is not None and job.request.min_gpus is not None:
+        granted = len(job.ladder.granted.gpus)
+        wanted = {*range(min(job.request.min_gpus, granted), granted + 1)}
+    if len(gpus) not in wanted:
         yield f"job {job.id} asked for {job.request.gpus} GPUs and has {gpus}"
     unknown = [gpu for gpu in gpus if gpu not in state.devices]
     if unknown:

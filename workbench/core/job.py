@@ -6,13 +6,55 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from workbench.core.decisions import Grant, Preempt, Stop
+from workbench.core.decisions import Grant, Grow, Preempt, Resume, Shrink, Stop, Suspend
 from workbench.core.history import EDGES_S, RESTART_S
-from workbench.core.model import JobId, JobState, Outcome, Preemption, Request, Seconds, Uid
+from workbench.core.model import (
+    JobId,
+    JobState,
+    Outcome,
+    Preemption,
+    Request,
+    Seconds,
+    Uid,
+    Units,
+)
 from workbench.core.use import Progress, Use
 
 _TELLING: Final = 0.05
 """Of a job of which less is done its progress does not tell how long the rest takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """What the milder steps of preemption made of a job's lease.
+
+    At most one of the decisions waits for its confirmation.
+
+    Attributes:
+        granted: The lease's units as they were granted: it may grow back to as many GPUs, and goes
+            on with as many cores.
+        shrink: The decision that takes GPUs; None unless it is not confirmed yet.
+        grow: The decision that gave GPUs; likewise.
+        suspend: The decision that takes its cores; likewise.
+        resume: The decision that gave its cores back; likewise.
+        why: What its owner was told when it was shrunk or suspended; empty where it has all again.
+    """
+
+    granted: Units
+    shrink: Shrink | None = None
+    grow: Grow | None = None
+    suspend: Suspend | None = None
+    resume: Resume | None = None
+    why: str = ""
+
+    def at_rest(self) -> Ladder:
+        """Returns it without what waits for a confirmation."""
+        return Ladder(granted=self.granted, why=self.why)
+
+    @property
+    def pending(self) -> Shrink | Grow | Suspend | Resume | None:
+        """The decision that an event has still to confirm."""
+        return self.shrink or self.grow or self.suspend or self.resume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,23 +70,27 @@ class Job:
         number: Counts submissions up from 0; smaller came first.
         submitted_at: When it was queued first.
         group: Its owner's, for quotas; empty for none.
-        queued_at: Since when it waits for units; later than `submitted_at` if it was preempted or
-            put off. In the future for one that waits for that time.
+        queued_at: Since when it waits for units; later than `submitted_at` if it was preempted,
+            suspended or put off. In the future for one that waits for that time.
         put_off_s: How long it was put off: held, not yet due, or waiting for other jobs.
         put_off_at: Since when it is held or waits for other jobs; None if it does neither.
         is_held: Whether its owner has to release it first.
         waits_for: Live jobs that have to end first.
         failures: How often it started again because it failed.
-        served_s: How long its earlier leases ran, in seconds; what a REQUEUE threw away included.
-        preemptions: How often it gave way.
+        served_s: How long it ran until its last lease ended or was suspended last, in seconds;
+            what a REQUEUE threw away included.
+        preemptions: How often it gave its lease up for another job.
         level: Of its service, see `history`; never falls.
         entered_at: When it came to its level.
         is_settled: Whether it waited past the bound, so that it gives way to nobody any more.
         state: Moves only along `transitions.TRANSITIONS`.
-        grant: The decision that leased it units; None while it waits, kept after the end.
+        grant: The decision that leased it units, with those that it holds now: fewer GPUs where it
+            was shrunk, no core while it is suspended. None while it waits, kept after the end.
         stop: The decision that ends it; None unless one was taken.
         preempt: The decision that takes its units; None unless it is PREEMPTING, or STOPPING since.
-        started_at: When the agent confirmed the grant; None until then.
+        ladder: What milder steps made of its lease; None where it is as it was granted.
+        started_at: When the agent confirmed the grant, or last that it goes on; None until then
+            and while it is suspended.
         ended_at: None unless it ended.
         outcome: None unless it ended.
         detail: One sentence on how it ended; empty until then and for `DONE`.
@@ -75,6 +121,7 @@ class Job:
     grant: Grant | None = None
     stop: Stop | None = None
     preempt: Preempt | None = None
+    ladder: Ladder | None = None
     started_at: Seconds | None = None
     ended_at: Seconds | None = None
     outcome: Outcome | None = None
@@ -140,12 +187,66 @@ def deadline_of(job: Job) -> Deadline | None:
     if job.state is JobState.QUEUED and not job.preemptions and not job.failures:
         if job.put_off_at is None:
             limit_s, since = job.request.wait_limit_s, job.queued_at
-    elif job.state is JobState.RUNNING:
+    elif job.state is JobState.RUNNING or job.state is JobState.SHRINKING:
         limit_s, since = job.request.time_limit_s, job.started_at
         limit_s = None if limit_s is None else limit_s - job.served_s
     if limit_s is None or since is None:
         return None
     return Deadline(since + limit_s, job.number, job.id)
+
+
+def stopping_step(request: Request) -> Preemption | None:
+    """Says by which step that ends its lease a job gives way.
+
+    Args:
+        request: A job's.
+
+    Returns:
+        The first of them that it names; None where it allows none that does.
+    """
+    for step in request.preemption:
+        if step is Preemption.CHECKPOINT or step is Preemption.REQUEUE:
+            return step
+    return None
+
+
+def claims_of(job: Job) -> list[Preempt | Shrink | Suspend]:
+    """Lists the decisions by which a job is about to give units to others.
+
+    Args:
+        job: Any job.
+
+    Returns:
+        Those that are not confirmed yet, the earliest first.
+    """
+    milder = (job.ladder.shrink, job.ladder.suspend) if job.ladder is not None else ()
+    return [claim for claim in (*milder, job.preempt) if claim is not None]
+
+
+def steady_since(job: Job) -> Seconds:
+    """Says since when a job runs and nothing was asked of it: its quantum counts from then.
+
+    Args:
+        job: A running or suspended job.
+
+    Returns:
+        When it started, or was asked to shrink or told that it grew and has not confirmed it yet.
+    """
+    pending = job.ladder.pending if job.ladder is not None else None
+    return (job.started_at or 0.0) if pending is None else pending.at
+
+
+def is_shrunk(job: Job) -> bool:
+    """Tells whether a job has fewer GPUs than it was granted.
+
+    Args:
+        job: Any job.
+    """
+    return (
+        job.ladder is not None
+        and job.grant is not None
+        and len(job.grant.units.gpus) < len(job.ladder.granted.gpus)
+    )
 
 
 def crossing_of(job: Job) -> Deadline | None:

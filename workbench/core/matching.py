@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from workbench.core.model import DeviceId, DeviceStatus, Shape
 from workbench.core.state import Device, State
@@ -101,3 +101,19 @@ def in_the_way(state: State, device: Device) -> Iterator[DeviceId]:
     for part in state.slices.get(device.id, ()):
         if state.devices[part].status is not DeviceStatus.MISSING or part in state.holders:
             yield part
+
+
+class Choice(NamedTuple):
+    """The units that will do for some shapes, free or not.
+
+    Attributes:
+        is_all: Whether that is every unit of the pool.
+        will_do: For each rank, whether it is one of them.
+        sizes: How many there are on each node.
+        largest: The largest of the sizes.
+    """
+
+    is_all: bool
+    will_do: list[bool]
+    sizes: list[int]
+    largest: int

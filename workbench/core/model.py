@@ -36,11 +36,15 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job is. STARTING, PREEMPTING and STOPPING are wishes that an event confirms."""
+    """Where a job is. What ends in -ING, but RUNNING, is a wish that an event confirms."""
 
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
+    SHRINKING = "shrinking"
+    SUSPENDING = "suspending"
+    SUSPENDED = "suspended"
+    RESUMING = "resuming"
     PREEMPTING = "preempting"
     STOPPING = "stopping"
     ENDED = "ended"
@@ -59,10 +63,16 @@ class Outcome(StrEnum):
 
 
 class Preemption(StrEnum):
-    """How a job may be made to give way; the mildest first."""
+    """How a job may be made to give way: the rungs of the ladder, the mildest first."""
 
+    SHRINK = "shrink"
+    """It goes on with fewer of its GPUs."""
+    SUSPEND = "suspend"
+    """Its processes stand still and keep their memory; its cores come free."""
     CHECKPOINT = "checkpoint"
+    """It is stopped and later goes on from where it was."""
     REQUEUE = "requeue"
+    """It is stopped and later begins again."""
 
 
 class DeviceStatus(StrEnum):
@@ -153,6 +163,8 @@ class Request:
         expected_s: How long it likely runs, as its user or a forecast says; None is unknown. Only
             orders jobs; nothing is stopped for it.
         preemption: How it may be made to give way to another job; empty for not at all.
+        min_gpus: It starts with `gpus` and may go on with so many of them, where SHRINK is among
+            `preemption`; None for all.
         start_after_s: So long after its submission it waits at least; None for not at all.
         is_held: Whether it waits until its owner releases it.
         after: Jobs of any owner that have to end first. One that then can never start ends.
@@ -175,6 +187,7 @@ class Request:
     wait_limit_s: Seconds | None = None
     expected_s: Seconds | None = None
     preemption: tuple[Preemption, ...] = ()
+    min_gpus: int | None = None
     start_after_s: Seconds | None = None
     is_held: bool = False
     after: tuple[Dependency, ...] = ()

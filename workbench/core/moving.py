@@ -134,7 +134,7 @@ def why_it_moves(job: Job, spell_at: Callable[[Seconds], str]) -> str:
         One sentence without its full stop; empty where use moves nothing.
     """
     use = job.use
-    if use is None or job.state not in {JobState.RUNNING, JobState.QUEUED}:
+    if use is None or job.state not in {JobState.RUNNING, JobState.QUEUED, JobState.SUSPENDED}:
         return ""
     if use.lowered is not None:
         return f"{_counts(job)} since {spell_at(use.lowered.at)}: {use.lowered.reason}"

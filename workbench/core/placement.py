@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from workbench.core.gangs import on_one_node, over_nodes
-from workbench.core.matching import in_the_way, models_of, shared_bytes, will_do
-from workbench.core.model import DeviceId, DeviceStatus, Request, Shape, Units
+from workbench.core.job import Job
+from workbench.core.matching import Choice, in_the_way, models_of, shared_bytes, will_do
+from workbench.core.model import (
+    DeviceId,
+    DeviceStatus,
+    JobState,
+    Request,
+    Shape,
+    Units,
+)
 from workbench.core.state import THIS_HOST, Device, State
 
 
@@ -42,6 +49,21 @@ def shapes_of(request: Request) -> tuple[Shape, ...]:
         Its shapes, the preferred first.
     """
     return (shape_of(request), *request.alternatives)
+
+
+def shapes_wanted(job: Job) -> tuple[Shape, ...]:
+    """Lists what would do for a waiting job.
+
+    Args:
+        job: A waiting job; a suspended one waits for its cores alone.
+
+    Returns:
+        Its shapes, the preferred first.
+    """
+    if job.ladder is not None and job.state is JobState.SUSPENDED:
+        cores = job.ladder.granted.cores
+        return (Shape(gpus=0, gpu_memory_bytes=0, cores=cores, memory_bytes=0),)
+    return shapes_of(job.request)
 
 
 def gpus_to_lease(state: State) -> list[Device]:
@@ -83,22 +105,6 @@ def gpus_in_service(state: State) -> list[Device]:
     return sorted(serving, key=lambda gpu: (gpu.memory_bytes is None, gpu.memory_bytes or 0))
 
 
-class _Choice(NamedTuple):
-    """The units that will do for some shapes, free or not.
-
-    Attributes:
-        is_all: Whether that is every unit of the pool.
-        will_do: For each rank, whether it is one of them.
-        sizes: How many there are on each node.
-        largest: The largest of the sizes.
-    """
-
-    is_all: bool
-    will_do: list[bool]
-    sizes: list[int]
-    largest: int
-
-
 class Pool:
     """What may be handed out: GPUs and slices by node, parts of GPUs, cores and host memory.
 
@@ -127,7 +133,7 @@ class Pool:
         known = {name: number for number, name in enumerate(dict.fromkeys(islands))}
         has_islands = any(gpu.island for gpu in gpus)
         self._islands = [known[name] for name in islands] if has_islands else None
-        self._choices: dict[tuple[str, int, int, str], _Choice] = {}
+        self._choices: dict[tuple[str, int, int, str], Choice] = {}
         self._any = self._choice(Shape(gpus=1, gpu_memory_bytes=0, cores=1, memory_bytes=0), "")
 
     @classmethod
@@ -270,6 +276,43 @@ class Pool:
             insort(self._free[self._node_of[rank]], rank)
             self.free_gpus += 1
 
+    def suits(self, gpu: DeviceId, shape: Shape) -> bool:
+        """Tells whether a GPU, free or not, could be one of those that a request gets.
+
+        Args:
+            gpu: Any.
+            shape: What is asked for.
+        """
+        rank = self._ranks.get(gpu)
+        return rank is not None and any(
+            self._choice(shape, model).will_do[rank] for model in models_of(shape)
+        )
+
+    def beside(self, gpus: tuple[DeviceId, ...], shape: Shape, most: int) -> tuple[DeviceId, ...]:
+        """Chooses free GPUs for a job that has some already.
+
+        Args:
+            gpus: Those that it has.
+            shape: What it asked for.
+            most: How many it may have then.
+
+        Returns:
+            On the nodes that it is on, where it would fit on one, and of the same entry of its
+            models; none where one of its own may not be leased any more.
+        """
+        ranks = [rank for gpu in gpus if (rank := self._ranks.get(gpu)) is not None]
+        if len(ranks) < len(gpus):
+            return ()
+        its_nodes = dict.fromkeys(self._node_of[rank] for rank in ranks)
+        for choice in (self._choice(shape, model) for model in models_of(shape)):
+            if all(choice.will_do[rank] for rank in ranks):
+                others = [] if shape.gpus <= choice.largest else range(len(self._free))
+                nodes = dict.fromkeys((*its_nodes, *others))
+                free = [rank for node in nodes for rank in self._free[node]]
+                more = [rank for rank in free if choice.will_do[rank]]
+                return tuple(self._gpus[rank].id for rank in more[: max(most - len(gpus), 0)])
+        return ()
+
     def may_fit(self, shape: Shape) -> bool:
         """Tells whether there is as much as is asked for, wherever it is.
 
@@ -320,7 +363,7 @@ class Pool:
                 return ranks
         return None
 
-    def _of(self, choice: _Choice, gpus: int) -> list[int] | None:
+    def _of(self, choice: Choice, gpus: int) -> list[int] | None:
         """Chooses GPUs that nobody has."""
         free = self._free
         if not choice.is_all:
@@ -329,7 +372,7 @@ class Pool:
             return on_one_node(free, gpus, self._islands)
         return over_nodes(free, gpus, choice.sizes, self._islands)
 
-    def _fullest(self, shape: Shape, choice: _Choice) -> list[int] | None:
+    def _fullest(self, shape: Shape, choice: Choice) -> list[int] | None:
         """Chooses the shared GPU with the least room that is enough."""
         with_room = (
             (room, rank)
@@ -339,7 +382,7 @@ class Pool:
         best = min(with_room, default=None)
         return None if best is None else [best[1]]
 
-    def _choice(self, shape: Shape, model: str) -> _Choice:
+    def _choice(self, shape: Shape, model: str) -> Choice:
         """Finds the units that will do; once, as long as the lab stays what it is."""
         kind = shape.mig, shape.gpu_memory_bytes, shape.share_bytes, model
         known = self._choices.get(kind)
@@ -348,6 +391,6 @@ class Pool:
             sizes = [0] * len(self._free)
             for node, is_good in zip(self._node_of, good, strict=True):
                 sizes[node] += is_good
-            known = _Choice(all(good), good, sizes, max(sizes, default=0))
+            known = Choice(all(good), good, sizes, max(sizes, default=0))
             self._choices[kind] = known
         return known

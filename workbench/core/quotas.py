@@ -27,20 +27,25 @@ class Account(NamedTuple):
         group: The owner's, empty for none.
         array: Its array, None where it belongs to none.
         is_high: Whether it asks for the class that has a budget.
+        has_lease: Whether it is suspended: what it holds is counted already, so that nothing limits
+            it.
     """
 
     owner: Uid
     group: str
     array: Array | None
     is_high: bool
+    has_lease: bool = False
 
     @classmethod
     def of(cls, job: Job) -> Account:
         """Finds a job's account.
 
         Args:
-            job: Any job.
+            job: A waiting job.
         """
+        if job.grant is not None:
+            return cls(job.owner, job.group, None, is_high=False, has_lease=True)
         request = job.request
         is_high = request.priority is PriorityClass.HIGH
         return cls(job.owner, job.group, request.array, is_high)
@@ -57,11 +62,7 @@ def charge(state: State, job: Job, at: Seconds, units: Units, *, is_over: bool) 
         is_over: Whether it ends.
     """
     leases, gpus = (-1, -len(units.gpus)) if is_over else (1, len(units.gpus))
-    state.users[job.owner] = _moved(state.users.get(job.owner), at, leases, gpus)
-    if job.group:
-        state.groups[job.group] = _moved(state.groups.get(job.group), at, leases, gpus)
-    if job.request.priority is PriorityClass.HIGH and counts_as(job) is PriorityClass.HIGH:
-        state.high[job.owner] = _moved(state.high.get(job.owner), at, leases, gpus)
+    _charge(state, job, at, leases, gpus)
     if job.request.array is not None:
         arrays = state.arrays.setdefault(job.owner, {})
         name = job.request.array.id
@@ -70,6 +71,26 @@ def charge(state: State, job: Job, at: Seconds, units: Units, *, is_over: bool) 
             del arrays[name]
             if not arrays:
                 del state.arrays[job.owner]
+
+
+def charge_gpus(state: State, job: Job, at: Seconds, gpus: int) -> None:
+    """Notes that a lease goes on with more or fewer GPUs.
+
+    Args:
+        state: Its tallies are changed.
+        job: Whose lease it is.
+        at: When.
+        gpus: How many are added; negative where some are given back.
+    """
+    _charge(state, job, at, 0, gpus)
+
+
+def _charge(state: State, job: Job, at: Seconds, leases: int, gpus: int) -> None:
+    state.users[job.owner] = _moved(state.users.get(job.owner), at, leases, gpus)
+    if job.group:
+        state.groups[job.group] = _moved(state.groups.get(job.group), at, leases, gpus)
+    if job.request.priority is PriorityClass.HIGH and counts_as(job) is PriorityClass.HIGH:
+        state.high[job.owner] = _moved(state.high.get(job.owner), at, leases, gpus)
 
 
 def counts_as(job: Job) -> PriorityClass:
@@ -147,6 +168,8 @@ class Limits:
         """
         if not self._has_quotas and account.array is None:
             return shapes
+        if account.has_lease:
+            return shapes
         within = tuple(one for one in shapes if next(self.against(account, one), None) is None)
         return shapes if len(within) == len(shapes) else within
 
@@ -161,6 +184,8 @@ class Limits:
             A clause for people.
         """
         state, settings = self._state, self._settings
+        if account.has_lease:
+            return
         array = account.array
         if array is not None and array.at_once is not None:
             running = state.arrays.get(account.owner, {}).get(array.id, 0)
@@ -175,6 +200,43 @@ class Limits:
                 quota = settings.group_quotas[account.group]
                 tally = state.groups.get(account.group, _NOTHING)
                 yield from self._beyond(quota, tally, account.group, shape, "its group")
+
+    def room_to_grow(self, job: Job, most: int) -> int:
+        """Says by how many GPUs a lease may grow.
+
+        Args:
+            job: Whose it is.
+            most: By how many it would.
+        """
+        state, settings = self._state, self._settings
+        if not self._has_quotas:
+            return most
+        limits: list[tuple[Quota, Tally | None, Uid | str]] = [
+            (settings.quota_of(job.owner), state.users.get(job.owner), job.owner)
+        ]
+        if job.group in settings.group_quotas:
+            tally = state.groups.get(job.group)
+            limits.append((settings.group_quotas[job.group], tally, job.group))
+        for quota, known, key in limits:
+            tally = known or _NOTHING
+            if self._is_spent(quota, tally):
+                return 0
+            if quota.gpus is not None:
+                taken = self._taken.get(key, (0, 0))[1]
+                most = min(most, quota.gpus - tally.gpus - taken)
+        return max(most, 0)
+
+    def note_growth(self, job: Job, gpus: int) -> None:
+        """Notes that a lease grows.
+
+        Args:
+            job: Whose it is.
+            gpus: By how many.
+        """
+        keys: tuple[str | Uid, ...] = (job.owner, job.group) if self._has_quotas else ()
+        for key in keys:
+            leases, known = self._taken.get(key, (0, 0))
+            self._taken[key] = leases, known + gpus
 
     def may_be_high(self, owner: Uid) -> bool:
         """Tells whether the budget of the class `high` lets one more job of an owner count as that.
@@ -196,6 +258,8 @@ class Limits:
             units: What it gets.
             is_high: Whether it counts as of the class `high`.
         """
+        if account.has_lease:
+            return
         keys: list[str | Uid | tuple[Uid, str]] = [f"high {account.owner}"] if is_high else []
         if account.array is not None:
             keys.append((account.owner, account.array.id))

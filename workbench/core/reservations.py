@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from workbench.core.job import Job
@@ -156,13 +156,29 @@ def _endings(state: State, job: Job, going: Going) -> list[tuple[Seconds, int, U
     live = [state.jobs[holder] for holder in state.leases.values()]
     held = [(holder, holder.grant.units) for holder in live if holder.grant]
     held += [(state.jobs[one], units) for one, units in going.granted.items()]
-    endings = []
+    endings: list[tuple[Seconds, int, Units]] = []
     for order, (holder, units) in enumerate(held):
-        end = expected_end(state, holder)
-        if holder.id in yielding or (
-            (holder.state is JobState.STOPPING or holder.id in going.leaving)
-            and (holder.preempt is None or holder.preempt.winner is None)
+        end, later = expected_end(state, holder), units
+        is_going = holder.state is JobState.STOPPING or holder.id in going.leaving
+        if is_going and (
+            holder.id in yielding or holder.preempt is None or holder.preempt.winner is None
         ):
             end = state.at
-        endings.append((_NEVER if end is None else end, order, units))
+        elif holder.id in state.suspended and holder.id not in going.granted:
+            end = None
+        elif holder.id in yielding:
+            now, later = _in_parts(holder, units)
+            endings.append((state.at, -1 - order, now))
+        endings.append((_NEVER if end is None else end, order, later))
     return sorted(endings)
+
+
+def _in_parts(holder: Job, units: Units) -> tuple[Units, Units]:
+    """Splits what a job holds into what it is about to give to another one, and the rest."""
+    if holder.preempt is not None or holder.ladder is None:
+        return units, Units()
+    shrink = holder.ladder.shrink
+    if shrink is None:
+        return Units(cores=units.cores), replace(units, cores=0)
+    left = tuple(gpu for gpu in units.gpus if gpu not in shrink.gpus)
+    return Units(gpus=shrink.gpus), replace(units, gpus=left)

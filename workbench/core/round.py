@@ -7,25 +7,22 @@ from heapq import heapify
 from typing import NamedTuple
 
 from workbench.core.guard import Guard
-from workbench.core.job import Job
+from workbench.core.job import Job, stopping_step
 from workbench.core.model import JobId, Outcome, PriorityClass, Seconds, Shape, Uid, Units
-from workbench.core.moving import spell_level
-from workbench.core.placement import Pool
+from workbench.core.notices import IT_GOES_ON, why_it_starts
+from workbench.core.placement import Pool, shapes_wanted
 from workbench.core.policy import Bypass
 from workbench.core.preemption import Contender, Victims
 from workbench.core.queues import Queue, queue, replace_first
 from workbench.core.quotas import Account, Limits
 from workbench.core.reservations import Going, Lane, Reservation, reserve
-from workbench.core.spelling import count
+from workbench.core.rungs import GivingWay
 from workbench.core.standings import CLASSES, OVERDUE, Shapes, Standings
 from workbench.core.state import State, expected_end
 
-ITS_TURN = "it is its turn"
-"""Ends the reason of a grant that there is nothing to say of."""
-
 
 class Start(NamedTuple):
-    """A job gets units."""
+    """A job gets units: all that it asks for, or its cores again if it is suspended."""
 
     job: Job
     units: Units
@@ -37,8 +34,19 @@ class Start(NamedTuple):
 class GiveWay(NamedTuple):
     """A running job loses its units to a waiting one."""
 
-    victim: Job
+    one: GivingWay
     winner: Job
+
+
+def _claims_left(
+    state: State, leaving: dict[JobId, tuple[Outcome, str]]
+) -> dict[JobId, tuple[JobId, ...]]:
+    """Leaves out which jobs no longer go on with less for others once they are stopped."""
+    left = {
+        winner: tuple(job for job in jobs if job not in leaving or state.jobs[job].preempt)
+        for winner, jobs in state.yielding.items()
+    }
+    return {winner: jobs for winner, jobs in left.items() if jobs}
 
 
 class Round:
@@ -58,6 +66,9 @@ class Round:
         self._pool = pool
         self._is_own = False
         self._leaving = leaving
+        self.gone: dict[JobId, None] = dict.fromkeys(leaving)
+        """Jobs on their way out, those that give way now, and those that start now."""
+        self._yielding = state.yielding if not leaving else _claims_left(state, leaving)
         self._granted: dict[JobId, Units] = {}
         self._misfits: dict[Shape, None] = {}
         self._reserved: list[Reservation] = []
@@ -65,12 +76,12 @@ class Round:
         self._is_passing = False
         self._is_closed = False
         self._shares = standings.shares(state)
-        self._limits = Limits(state, standings.settings)
-        self.victims = Victims(state, standings, self._shares, spared=dict.fromkeys(leaving))
+        self.limits = Limits(state, standings.settings)
+        self.victims = Victims(state, standings, self._shares, spared=self.gone)
 
     def changes_at(self) -> Seconds | None:
         """Says when time alone lets a job start; to be asked after `wishes`."""
-        times = (self.victims.patient_at, self._limits.changes_at)
+        times = (self.victims.patient_at, self.limits.changes_at)
         return min((at for at in times if at is not None), default=None)
 
     def wishes(self) -> Iterator[Start | GiveWay]:
@@ -84,6 +95,28 @@ class Round:
             # What is beyond the budget of the first class is of the second.
             if not self._is_closed and (filed or (level == 1 and waiting[0])):
                 yield from self._of_class(level)
+        if self._state.suspended:
+            yield from self._suspended()
+
+    def left_for(self, job: Job) -> Pool:
+        """Returns what is left that a job may use, to be read only; to be asked after `wishes`.
+
+        Args:
+            job: A job that was shrunk.
+        """
+        return self._pool_for(job)
+
+    def grow(self, job: Job, units: Units) -> None:
+        """Takes what a job gets back.
+
+        Args:
+            job: A job that was shrunk.
+            units: What is added.
+        """
+        self._own().take(units)
+        self.limits.note_growth(job, len(units.gpus))
+        if self._guard is not None:
+            self._guard.note(job, units)
 
     def _booked(self, guard: Guard) -> Iterator[Start]:
         """Starts jobs on GPUs that their owners booked: nobody else waits for those."""
@@ -93,7 +126,7 @@ class Round:
                 while heads:
                     head = heads[0]
                     job = self._state.jobs[head.turn.job]
-                    if job.id not in self._leaving and job.id not in self._granted:
+                    if job.id not in self.gone and job.id not in self._granted:
                         units = self._place_own(guard, job, head)
                         if units is None:
                             replace_first(heads, head.without_account())
@@ -103,7 +136,7 @@ class Round:
                     replace_first(heads, head.after())
 
     def _place_own(self, guard: Guard, job: Job, head: Queue) -> Units | None:
-        for shape in self._limits.allowed(head.account, head.shapes):
+        for shape in self.limits.allowed(head.account, head.shapes):
             units = guard.place_own(job, shape, self._pool) if shape.gpus else None
             if units is not None:
                 return units
@@ -125,10 +158,10 @@ class Round:
         while heads:
             head = heads[0]
             job = state.jobs[head.turn.job]
-            if job.id in self._leaving or job.id in self._granted or job.owner not in state.agents:
+            if job.id in self.gone or job.id in self._granted or job.owner not in state.agents:
                 replace_first(heads, head.after())
                 continue
-            allowed = self._limits.allowed(head.account, head.shapes)
+            allowed = self.limits.allowed(head.account, head.shapes)
             if not allowed:
                 replace_first(heads, head.without_account())
                 continue
@@ -169,10 +202,10 @@ class Round:
         while heads:
             head = heads[0]
             job = self._state.jobs[head.turn.job]
-            if job.id in self._leaving or job.id in self._granted:
+            if job.id in self.gone or job.id in self._granted:
                 replace_first(heads, head.after())
                 continue
-            allowed = self._limits.allowed(head.account, head.shapes)
+            allowed = self.limits.allowed(head.account, head.shapes)
             is_high = head.account.is_high
             if not allowed or (is_high and not self._is_of(level, head.account, filed=level)):
                 replace_first(heads, head.without_account())
@@ -183,16 +216,33 @@ class Round:
             if wishes:
                 replace_first(heads, head.after())
                 continue
+            if job.id in self._yielding or (bypass is Bypass.BACKFILL and not self._reserved):
+                self._reserve(job, allowed[0])
             if bypass is Bypass.STRICT:
                 self._is_closed = True
                 return
             self._is_passing = True
-            if job.id in self._state.yielding or (bypass is Bypass.BACKFILL and not self._reserved):
-                self._reserve(job, allowed[0])
             if (self._reserved or self._guard) and self._is_put_off(job, allowed):
                 replace_first(heads, head.after())  # One that is expected to end sooner may not be.
             else:
                 replace_first(heads, None if allowed is head.shapes else head.without_account())
+
+    def _suspended(self) -> Iterator[Start]:
+        """Lets suspended jobs pass those that do not fit, under any policy.
+
+        What they keep may be what those wait for. Only what others are giving back for a job stays
+        that job's.
+        """
+        state, standings = self._state, self._standings
+        self._reserved = [one for one in self._reserved if one.job in self._yielding]
+        jobs = [state.jobs[job] for job in state.suspended if job not in self.gone]
+        jobs.sort(key=lambda job: (standings.level_of(state, job), job.queued_at, job.number))
+        for job in jobs:
+            if job.owner not in state.agents or job.id in self._granted:
+                continue
+            units = self._place(job, shapes_wanted(job))
+            if units is not None and (not self._reserved or self._puts_nobody_off(job, units)):
+                yield self._begin(job, Account.of(job), units, IT_GOES_ON, is_settled=False)
 
     def _heads(self, level: int, only: Uid | None = None) -> list[Queue]:
         """Lists the first job of each place that may get units at all, or of one owner's."""
@@ -200,7 +250,7 @@ class Round:
         score = standings.policy.score
         is_all = (
             standings.policy.bypass is not Bypass.GREEDY
-            or bool(self._state.yielding)
+            or bool(self._yielding)
             or standings.has_preemptible
         )
         heads = []
@@ -234,7 +284,7 @@ class Round:
         """Whether high jobs count as of a class: those beyond the budget as of the next."""
         if filed:
             return filed == level
-        return (level == 0) == self._limits.may_be_high(account.owner)
+        return (level == 0) == self.limits.may_be_high(account.owner)
 
     def _start(self, contender: Contender, account: Account) -> list[Start | GiveWay]:
         """Finds units for a job: free ones, or those of jobs that give way to it."""
@@ -244,30 +294,34 @@ class Round:
             if self._reserved and not self._puts_nobody_off(job, units):
                 return []
             is_settled = contender.level == OVERDUE
-            reason = self._reason(contender, units)
+            reason = why_it_starts(contender, units, is_passing=self._is_passing)
             return [self._begin(job, account, units, reason, is_settled=is_settled)]
-        if self._reserved or job.id in self._state.yielding:
+        if self._reserved or job.id in self._yielding:
             return []
         victims = self.victims.of(contender, self._pool_for(job))
         if not victims:
             return []
-        is_high = account.is_high and self._limits.may_be_high(account.owner)
+        is_high = account.is_high and self.limits.may_be_high(account.owner)
         units = self._granted[job.id] = self._set_apart(job, contender.shapes[0], victims)
-        self._limits.take(account, units, is_high=is_high)
-        return [GiveWay(victim, job) for victim in victims]
+        self.limits.take(account, units, is_high=is_high)
+        return [GiveWay(one, job) for one in victims]
 
     def _begin(
         self, job: Job, account: Account, units: Units, reason: str, *, is_settled: bool
     ) -> Start:
         """Takes the units that a job starts on."""
-        is_high = account.is_high and self._limits.may_be_high(account.owner)
+        is_high = account.is_high and self.limits.may_be_high(account.owner)
         counts_as = CLASSES[1] if account.is_high and not is_high else None
         if self._guard is not None:
             reason += self._guard.warning(job, units, self._pool)
         self._own().take(units)
         self._granted[job.id] = units
-        self._limits.take(account, units, is_high=is_high)
-        if job.request.preemption:
+        if job.grant is None:
+            self.gone[job.id] = None
+        else:
+            self.victims.spare(job.id)
+        self.limits.take(account, units, is_high=is_high)
+        if stopping_step(job.request) is not None:
             self._yielding_starts.append(units)
         if self._guard is not None:
             self._guard.note(job, units)
@@ -297,9 +351,9 @@ class Round:
             self._misfits[shape] = None
         return None
 
-    def _set_apart(self, job: Job, shape: Shape, victims: list[Job]) -> Units:
+    def _set_apart(self, job: Job, shape: Shape, victims: list[GivingWay]) -> Units:
         """Takes what is free now of a winner's units: the rest is not free yet."""
-        coming = [victim.grant.units for victim in victims if victim.grant]
+        coming = [one.units for one in victims]
         then = self._pool_for(job).copy()
         for one in coming:
             then.give_back(one)
@@ -313,19 +367,6 @@ class Round:
         found = reserve(self._state, self._pool_for(job), job, shape, going, self._reserved)
         if found is not None:
             self._reserved.append(found)
-
-    def _reason(self, contender: Contender, units: Units) -> str:
-        if contender.level == OVERDUE:
-            return "it waited longer than the lab's bound"
-        passing = "it fits, and the jobs ahead of it do not yet"
-        turn = passing if self._is_passing else ITS_TURN
-        said = f"{spell_level(contender.level)}: {turn}"
-        if contender.level == 1 and contender.job.request.priority is PriorityClass.HIGH:
-            said += "; its owner's budget of class high is used"
-        gpus = contender.job.request.gpus
-        if gpus and not units.gpus:
-            said += f"; {count(units.cores, 'core')} in place of {count(gpus, 'GPU')}"
-        return said
 
     def _puts_nobody_off(self, job: Job, units: Units) -> bool:
         end = expected_end(self._state, job)

@@ -14,7 +14,15 @@ from workbench.core.apply import apply
 from workbench.core.booking_admission import admit_booking
 from workbench.core.bookings import next_time
 from workbench.core.decide import decide
-from workbench.core.decisions import AboutBooking, Decision, End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    AboutBooking,
+    AboutJob,
+    Decision,
+    End,
+    Grant,
+    Grow,
+    Resume,
+)
 from workbench.core.events import (
     BookingCancelled,
     BookingMade,
@@ -31,21 +39,25 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     ProgressMade,
     ReleaseRequested,
     UseFell,
     UseRose,
 )
 from workbench.core.job import Job
-from workbench.core.model import JobId, JobState, Seconds, Shape
+from workbench.core.model import JobId, JobState, Seconds, Shape, Units
 from workbench.core.placement import Pool
 from workbench.core.policy import Policy
 from workbench.core.settings import Settings
 from workbench.core.standings import Standings
 from workbench.core.state import State
 
-_CHANGES_THE_HOST: Final = frozenset(
+_CHANGES_THE_POOL: Final = frozenset(
     {
         HostSeen,
         DeviceSeen,
@@ -56,10 +68,23 @@ _CHANGES_THE_HOST: Final = frozenset(
         DrainStarted,
         DrainEnded,
         HostRebooted,
+        LeaseShrunk,
+        LeaseSuspended,
     }
 )
+"""What changes more of the pool than the end of a lease does; it is made anew then."""
+_OF_A_LEASE: Final = (
+    LeaseStarted,
+    LeaseEnded,
+    LeaseShrunk,
+    LeaseGrown,
+    LeaseSuspended,
+    LeaseResumed,
+    UseFell,
+    UseRose,
+    ProgressMade,
+)
 _BOOKS: Final = (BookingMade, BookingCancelled)
-_ABOUT_LEASES: Final = (LeaseStarted, LeaseEnded, UseFell, UseRose, ProgressMade)
 
 
 class Scheduler:
@@ -167,14 +192,16 @@ class Scheduler:
         freed_for = state.dependents.get(job.id, ()) if job is not None else ()
         freed = job.grant if job is not None and isinstance(event, LeaseEnded) else None
         apply(state, event)
-        # A job that starts gives way to nobody before its quantum is over, and frees nothing.
+        # A job that starts gives way to nobody before its quantum is over, and frees nothing. One
+        # that came to its time limit while it gave way has none left.
         self._is_due |= (
             not isinstance(event, LeaseStarted)
             or event.at != self._decided_at
             or self._settings.quantum_s <= 0
             or bool(state.bookings)
+            or (bool(state.deadlines) and state.deadlines[0].at <= state.at)
         )
-        if type(event) in _CHANGES_THE_HOST:
+        if type(event) in _CHANGES_THE_POOL:
             self._pool = None
             self._fitting.clear()
         elif freed is not None and self._pool is not None:
@@ -233,6 +260,10 @@ class Scheduler:
             apply(self._state, decision)
             if isinstance(decision, Grant):
                 pool.take(decision.units)
+            elif isinstance(decision, Grow):
+                pool.take(Units(gpus=decision.gpus))
+            elif isinstance(decision, Resume):
+                pool.take(Units(cores=decision.cores))
             self._follow(decision.job)
             if dependents and isinstance(decision, End):
                 is_waited_for = True
@@ -256,22 +287,21 @@ class Scheduler:
             times.append(next_time(self._state, self._settings))
         return min([at for at in times if at is not None], default=None)
 
-    def unconfirmed(self) -> list[Grant | Stop | Preempt]:
+    def unconfirmed(self) -> list[AboutJob]:
         """Lists the decisions that no event confirmed yet, to be sent again after a restart.
 
         Returns:
-            At most one for each lease, in the order of their ids. A stop replaces its grant: an
-            agent that is told to stop a lease it never heard of must never start it.
+            At most one for each lease, in the order of their ids. A stop replaces its grant, and
+            any milder step: an agent that is told to stop a lease it never heard of must never
+            start it.
         """
         jobs = [self._state.jobs[job] for job in self._state.leases.values()]
-        grants = [job.grant for job in jobs if job.grant and job.state is JobState.STARTING]
-        stops = [job.stop for job in jobs if job.stop]
-        preempts = [job.preempt for job in jobs if job.preempt and not job.stop]
-        return sorted([*grants, *stops, *preempts], key=lambda decision: decision.id)
+        decisions = [decision for job in jobs if (decision := _unconfirmed(job)) is not None]
+        return sorted(decisions, key=lambda decision: decision.id)
 
     def _subject(self, event: Event) -> Job | None:
         """Finds the job of a live lease that an event is about."""
-        if not isinstance(event, _ABOUT_LEASES):
+        if not isinstance(event, _OF_A_LEASE):
             return None
         job_id = self._state.leases.get(event.lease)
         return None if job_id is None else self._state.jobs[job_id]
@@ -280,3 +310,11 @@ class Scheduler:
         job = self._state.find(job_id)
         if job is not None:
             self._standings.follow(self._state, job)
+
+
+def _unconfirmed(job: Job) -> AboutJob | None:
+    if job.stop is not None or job.preempt is not None:
+        return job.stop or job.preempt
+    if job.state is JobState.STARTING:
+        return job.grant
+    return job.ladder.pending if job.ladder is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple
 
 from workbench.core.calendar import Booked, Booking, spans
-from workbench.core.job import Job
+from workbench.core.job import Job, stopping_step
 from workbench.core.model import DeviceId, DeviceStatus, JobState, LeaseId, Seconds, Shape, Uid
 from workbench.core.placement import Pool, gpus_in_service
 from workbench.core.state import Device, State, expected_end
@@ -223,7 +223,7 @@ def _cost_of(state: State, booked: Booked, job: Job) -> int:
     end = expected_end(state, job)
     if end is not None and state.at < end <= booked.start_at:
         return _LIKELY
-    return _YIELDS if job.request.preemption else _STAYS
+    return _STAYS if stopping_step(job.request) is None else _YIELDS
 
 
 def is_gone(state: State, job: Job, at: Seconds) -> bool:
@@ -256,7 +256,8 @@ def stays_until(state: State, job: Job) -> Seconds:
     Returns:
         Now for one that gives way, when it is expected to end, or never (infinity).
     """
-    if job.request.preemption or job.state in {JobState.STOPPING, JobState.PREEMPTING}:
+    is_going = job.state in {JobState.STOPPING, JobState.PREEMPTING}
+    if is_going or stopping_step(job.request) is not None:
         return state.at
     end = expected_end(state, job)
     return _NEVER if end is None else end

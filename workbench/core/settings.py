@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workbench.core.model import Seconds, Uid
+from workbench.core.history import RESTART_S
+from workbench.core.model import Preemption, Seconds, Uid
 
 _HOUR_S = 3600.0
 
@@ -40,6 +41,9 @@ class Settings:
             that is larger units are kept as they come free, for one such job at a time.
         ageing_s: After so much waiting a job counts as one class higher; None for never.
         quantum_s: A job that runs is not preempted within so much of its start.
+        restart_s: What a stopped job is reckoned to lose when it comes back. One that likely ends
+            within so much more than its winner has waited is left to end; 0 to reckon nothing.
+        steps: The steps of preemption that this lab can carry out.
         fair_patience_s: After so much waiting a job may take units from an owner who used much
             more than its own did lately.
         fair_share: Whether owners who used less lately come first within a class.
@@ -69,6 +73,8 @@ class Settings:
     ageing_s: Seconds | None = 12 * _HOUR_S
     overdue_part: float = 0.25
     quantum_s: Seconds = 60.0
+    restart_s: Seconds = RESTART_S
+    steps: tuple[Preemption, ...] = tuple(Preemption)
     fair_patience_s: Seconds = 3600.0
     fair_share: bool = True
     booking_max_s: Seconds = 7 * 24 * _HOUR_S

@@ -13,10 +13,18 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from workbench.core import fairness
-from workbench.core.job import Job, crossing_of, is_put_off, waited_s
-from workbench.core.model import JobId, JobState, PriorityClass, Seconds, Shape, Uid
+from workbench.core.job import Job, crossing_of, is_put_off, steady_since, stopping_step, waited_s
+from workbench.core.model import (
+    JobId,
+    JobState,
+    Preemption,
+    PriorityClass,
+    Seconds,
+    Shape,
+    Uid,
+)
 from workbench.core.moving import Watch, is_lowered
-from workbench.core.placement import shapes_of
+from workbench.core.placement import shapes_of, shapes_wanted
 from workbench.core.policy import Policy
 from workbench.core.quotas import Account, Limits, counts_as
 from workbench.core.settings import Settings
@@ -25,6 +33,8 @@ from workbench.core.state import State
 CLASSES: Final = tuple(PriorityClass)
 OVERDUE: Final = -1
 """Stands for a class before all others, where classes are indices."""
+PLAIN: Final = (Preemption.CHECKPOINT,)
+"""What most jobs allow that give way at all."""
 _SLACK_S: Final = 1e-6
 """Times are sums: so much short of a bound is at it."""
 
@@ -92,11 +102,13 @@ class Standings:
         """Waiting jobs past the bound by shapes and account, in the order in which they came to it;
         none of the lists is empty. They wait in their place too."""
         self.running: dict[Kind, list[Turn]] = {}
-        """Running jobs that may be preempted now; each list sorted, never empty."""
+        """Jobs that may be preempted now, suspended ones too; each list sorted, never empty."""
+        self.ladders: dict[tuple[Preemption, ...], int] = {}
+        """How many of `running` allow each choice of steps but `PLAIN`; at least 1."""
         self.settled: dict[JobId, Shape] = {}
         """What those that hold a lease and are settled asked for."""
         self.firm: dict[JobId, None] = {}
-        """Those that hold a lease and allow no preemption."""
+        """Those that hold a lease and give it up for nobody."""
         self._places: dict[JobId, tuple[Place, Turn]] = {}
         self._kinds: dict[JobId, tuple[Kind, Turn] | None] = {}
         """Of running jobs that may be preempted; None until their quantum is over."""
@@ -166,8 +178,11 @@ class Standings:
         change = None
         if job.state is JobState.QUEUED:
             change = self._wait(state, job)
-        elif job.state is JobState.RUNNING and job.request.preemption and not job.is_settled:
-            change = self._run(state, job)
+        elif job.state is JobState.RUNNING:
+            if job.request.preemption and not job.is_settled:
+                change = self._run(state, job)
+        elif job.state is JobState.SHRINKING or job.state is JobState.SUSPENDED:
+            change = self._stand_still(state, job)
         if change is None:
             self._changes.pop(job.id, None)
         elif self._changes.get(job.id) != change:
@@ -179,12 +194,14 @@ class Standings:
         known = self._places.pop(job.id, None)
         if known is not None:
             self._leave(*known)
-        overdue = self._overdue_turns.pop(job.id, None)
-        if overdue is not None:
-            self._leave_overdue(job, overdue)
+            overdue = self._overdue_turns.pop(job.id, None)
+            if overdue is not None:
+                self._leave_overdue(known[0], overdue)
         ran = self._kinds.pop(job.id, None)
         if ran is not None:
             self._stop(*ran)
+            if job.request.preemption != PLAIN:
+                self._count(job.request.preemption, -1)
         self.settled.pop(job.id, None)
         self.firm.pop(job.id, None)
         if self.advanced:
@@ -240,7 +257,7 @@ class Standings:
         if (
             level
             and ageing_s is not None
-            and job.state is JobState.QUEUED
+            and (job.state is JobState.QUEUED or job.state is JobState.SUSPENDED)
             and job.queued_at + ageing_s <= state.at
         ):
             level -= 1
@@ -250,7 +267,8 @@ class Standings:
         """Queues a job; returns when its place changes by time alone."""
         if is_put_off(job, state.at):
             return job.queued_at if job.put_off_at is None else None
-        shapes, account = shapes_of(job.request), Account.of(job)
+        shapes = shapes_of(job.request) if job.grant is None else shapes_wanted(job)
+        account = Account.of(job)
         is_first = job.request.priority is CLASSES[0] and job.use is None
         ageing_s = None if is_first else self.settings.ageing_s
         overdue_at = None
@@ -274,7 +292,7 @@ class Standings:
         """Notes whether others have to wait until a job that holds a lease ends."""
         if job.is_settled:
             self.settled[job.id] = shapes_of(job.request)[0]
-        if not job.request.preemption:
+        if job.request.preemption != PLAIN and stopping_step(job.request) is None:
             self.firm[job.id] = None
 
     def _leave(self, place: Place, turn: Turn) -> None:
@@ -290,8 +308,8 @@ class Standings:
                 if not tiers:
                     del shapes[place.shapes]
 
-    def _leave_overdue(self, job: Job, turn: Turn) -> None:
-        shapes, account = shapes_of(job.request), Account.of(job)
+    def _leave_overdue(self, place: Place, turn: Turn) -> None:
+        shapes, account = place.shapes, place.account
         accounts = self.overdue[shapes]
         turns = accounts[account]
         del turns[bisect_left(turns, turn)]
@@ -300,10 +318,19 @@ class Standings:
             if not accounts:
                 del self.overdue[shapes]
 
+    def _stand_still(self, state: State, job: Job) -> Seconds | None:
+        """Ranks a job on a milder step; returns when time alone changes where it stands."""
+        change = self._wait(state, job) if job.state is JobState.SUSPENDED else None
+        if job.request.preemption and not job.is_settled:
+            times = (change, self._run(state, job))
+            change = min((at for at in times if at is not None), default=None)
+        return change
+
     def _run(self, state: State, job: Job) -> Seconds | None:
         """Ranks a running job; returns when that, or whether it may be preempted, changes."""
         policy = self.policy
-        quantum_end = (job.started_at or 0.0) + self.settings.quantum_s
+        since = (job.started_at or 0.0) if job.ladder is None else steady_since(job)
+        quantum_end = since + self.settings.quantum_s
         if quantum_end > state.at:
             self._kinds[job.id] = None
             return quantum_end
@@ -311,11 +338,22 @@ class Standings:
         turn = self.turn_of(state, job)
         insort(self.running.setdefault(kind, []), turn)
         self._kinds[job.id] = (kind, turn)
+        if job.request.preemption != PLAIN:
+            self._count(job.request.preemption, 1)
         if job.progress is not None:
             self.advanced[job.id] = -job.progress.part
+        if job.started_at is None:  # Of a suspended one time changes only the place in the queue.
+            return None
         crossing = crossing_of(job)
         times = (policy.next_tier_at(state, job), crossing.at if crossing else None)
         return min((at for at in times if at is not None and at > state.at), default=None)
+
+    def _count(self, ladder: tuple[Preemption, ...], change: int) -> None:
+        left = self.ladders.get(ladder, 0) + change
+        if left:
+            self.ladders[ladder] = left
+        else:
+            del self.ladders[ladder]
 
     def _stop(self, kind: Kind, turn: Turn) -> None:
         turns = self.running[kind]

@@ -141,7 +141,7 @@ class State:
         next_decision: The id of the next decision; larger than every decision's.
         next_lease: The number of the next lease; larger than every lease's.
         leases: Derived. Live leases, in the order of their grants, and the job of each: exactly
-            the jobs that are STARTING, RUNNING, PREEMPTING or STOPPING.
+            the live jobs that are not QUEUED.
         holders: Derived. The lease of each GPU or slice that is leased to one job alone.
         sharers: Derived. The leases of each GPU of which parts are leased, in the order of their
             grants; together at most its memory less a margin when granted. None of them is in
@@ -150,9 +150,12 @@ class State:
         leased_cores: Derived. The sum over live leases; at most the host's when granted.
         leased_memory_bytes: Derived. The sum over live leases; at most the host's when granted.
         dependents: Derived. Those that wait for each live job to end, in the order of submission.
-        yielding: Derived. The jobs that give way to each job, in the order of those decisions.
+        yielding: Derived. The jobs that are about to give units to each job, in the order in which
+            that was decided.
+        suspended: Derived. The SUSPENDED jobs: they wait and hold a lease.
+        shrunk: Derived. The RUNNING jobs that have fewer GPUs than they were granted.
         deadlines: Derived, sorted. One for each job with a wait limit that never ran and each
-            RUNNING job with a time limit: the one expires, the other is stopped.
+            RUNNING or SHRINKING job with a time limit: the one expires, the other is stopped.
         crossings: Derived, sorted. When each RUNNING job comes to its next level of service.
         booked: Derived. The open booking of each GPU that only its owner's jobs may get now.
         booking_ends_at: Derived. When the first of the bookings ends, this time; None if there is
@@ -189,6 +192,8 @@ class State:
     leased_memory_bytes: int = 0
     dependents: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
     yielding: dict[JobId, tuple[JobId, ...]] = field(default_factory=dict)
+    suspended: dict[JobId, None] = field(default_factory=dict)
+    shrunk: dict[JobId, None] = field(default_factory=dict)
     deadlines: list[Deadline] = field(default_factory=list)
     crossings: list[Deadline] = field(default_factory=list)
     booked: dict[DeviceId, BookingId] = field(default_factory=dict)
@@ -196,8 +201,8 @@ class State:
 
     @property
     def waiting_jobs(self) -> int:
-        """How many jobs wait."""
-        return len(self.jobs) - len(self.leases)
+        """How many jobs wait, suspended ones included."""
+        return len(self.jobs) - len(self.leases) + len(self.suspended)
 
     def leases_on(self, gpu: DeviceId) -> list[LeaseId]:
         """Lists the leases that have a GPU or a share of it.

@@ -11,10 +11,14 @@ from workbench.core.decisions import (
     Decision,
     End,
     Grant,
+    Grow,
     Lower,
     Preempt,
     Raise,
+    Resume,
+    Shrink,
     Stop,
+    Suspend,
     Warn,
     WarnOverstay,
 )
@@ -26,7 +30,11 @@ from workbench.core.events import (
     HostRebooted,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     ProgressMade,
     ReleaseRequested,
     UseFell,
@@ -34,8 +42,31 @@ from workbench.core.events import (
 )
 from workbench.core.model import JobState
 
-QUEUED, STARTING, RUNNING, PREEMPTING, STOPPING, ENDED = JobState
+(
+    QUEUED,
+    STARTING,
+    RUNNING,
+    SHRINKING,
+    SUSPENDING,
+    SUSPENDED,
+    RESUMING,
+    PREEMPTING,
+    STOPPING,
+    ENDED,
+) = JobState
 
+_STARTED: Final = (RUNNING, SHRINKING, SUSPENDING, SUSPENDED, RESUMING, PREEMPTING, STOPPING)
+_REPEATED: Final[dict[JobState | None, JobState]] = {state: state for state in _STARTED}
+"""An agent repeats its confirmation after it lost the controller; a stop may overtake it."""
+_GONE: Final[dict[JobState | None, JobState]] = {
+    # A job that is preempted waits again, unless it was done before it came.
+    **dict.fromkeys((STARTING, *_STARTED, ENDED), ENDED),
+    PREEMPTING: QUEUED,
+}
+
+_TRIED_AGAIN: Final[dict[JobState | None, JobState]] = dict.fromkeys(
+    (STARTING, RUNNING, SHRINKING, SUSPENDING, SUSPENDED, RESUMING), QUEUED
+)
 _OF_A_LEASE: Final = dict[JobState | None, JobState](
     {state: state for state in JobState if state is not QUEUED}
 )
@@ -48,46 +79,35 @@ TRANSITIONS: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]
     HoldRequested: {QUEUED: QUEUED},
     ReleaseRequested: {state: state for state in JobState},
     Grant: {QUEUED: STARTING},
-    # An agent repeats its confirmation after it lost the controller; a stop may overtake it.
-    LeaseStarted: {
-        STARTING: RUNNING,
-        RUNNING: RUNNING,
-        PREEMPTING: PREEMPTING,
-        STOPPING: STOPPING,
-    },
+    LeaseStarted: {STARTING: RUNNING, **_REPEATED},
     UseFell: _OF_A_LEASE,
     UseRose: _OF_A_LEASE,
     ProgressMade: _OF_A_LEASE,
     Warn: {RUNNING: RUNNING},
     Lower: {RUNNING: RUNNING},
     Raise: {RUNNING: RUNNING},
-    Preempt: {RUNNING: PREEMPTING},
-    WarnOverstay: {STARTING: STARTING, RUNNING: RUNNING},
-    Stop: {STARTING: STOPPING, RUNNING: STOPPING, PREEMPTING: STOPPING},
-    LeaseEnded: {
-        STARTING: ENDED,
-        RUNNING: ENDED,
-        PREEMPTING: QUEUED,
-        STOPPING: ENDED,
-        ENDED: ENDED,
-    },
+    Preempt: {RUNNING: PREEMPTING, SHRINKING: PREEMPTING, SUSPENDED: PREEMPTING},
+    Shrink: {RUNNING: SHRINKING},
+    LeaseShrunk: {**_REPEATED, SHRINKING: RUNNING, ENDED: ENDED},
+    Grow: {RUNNING: RUNNING},
+    LeaseGrown: {**_REPEATED, ENDED: ENDED},
+    Suspend: {RUNNING: SUSPENDING},
+    LeaseSuspended: {**_REPEATED, SUSPENDING: SUSPENDED, ENDED: ENDED},
+    Resume: {SUSPENDED: RESUMING},
+    LeaseResumed: {**_REPEATED, RESUMING: RUNNING, ENDED: ENDED},
+    WarnOverstay: {STARTING: STARTING, RUNNING: RUNNING, SHRINKING: SHRINKING},
+    Stop: {state: STOPPING for state in (STARTING, *_STARTED) if state is not STOPPING},
+    LeaseEnded: _GONE,
     End: {QUEUED: ENDED},
-    HostRebooted: {
-        QUEUED: QUEUED,
-        STARTING: ENDED,
-        RUNNING: ENDED,
-        PREEMPTING: QUEUED,
-        STOPPING: ENDED,
-        ENDED: ENDED,
-    },
+    HostRebooted: {QUEUED: QUEUED, **_GONE},
 }
 """Entry, then state of its job (None: no such job) → next state. What is not listed is illegal."""
 
 INSTEAD: Final[dict[type[Event | Decision], dict[JobState | None, JobState]]] = {
     # What fails or is lost starts again where its request says so; what is to give way may be done
     # before it does.
-    LeaseEnded: {STARTING: QUEUED, RUNNING: QUEUED, PREEMPTING: ENDED},
-    HostRebooted: {STARTING: QUEUED, RUNNING: QUEUED},
+    LeaseEnded: {**_TRIED_AGAIN, PREEMPTING: ENDED},
+    HostRebooted: _TRIED_AGAIN,
 }
 """As `TRANSITIONS`: the other state that may follow."""
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from workbench.core.decisions import Decision, Grant, Preempt
+from workbench.core.decisions import Decision, Grant, Grow, Preempt
 from workbench.core.events import (
     DeviceSeen,
     Event,
     HostRebooted,
     JobSubmitted,
     LeaseEnded,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
 )
 from workbench.core.model import DeviceId, JobId, LeaseId, Outcome, Preemption
 from workbench.journal.codec import FORMAT
@@ -104,19 +107,36 @@ class _Past:
 
     Attributes:
         submitted: The event.
-        gpus: Of its latest lease.
-        served_s: Over the leases that are over and whose work was kept.
-        started_at: When its present lease was confirmed; None where none is.
+        gpus: Of its latest lease, as it was granted.
+        held: Those that it has now.
+        served_s: Until it stopped or its GPUs changed last, where its work was kept: in seconds
+            with all its GPUs, as if so many times fewer had made it so many times slower.
+        started_at: Since when it runs on what it has; None where it does not.
         has_run: Whether a lease of it was ever confirmed.
         status: How it ended; None until then.
     """
 
     submitted: JobSubmitted
     gpus: int = 0
+    held: tuple[DeviceId, ...] = ()
     has_run: bool = False
     served_s: float = 0.0
     started_at: float | None = None
     status: str | None = None
+
+    def pause(self, at: float) -> None:
+        """Count what it has run until now."""
+        if self.started_at is not None:
+            part = len(self.held) / self.gpus if len(self.held) < self.gpus else 1.0
+            self.served_s += (at - self.started_at) * part
+            self.started_at = None
+
+    def resize(self, at: float, held: tuple[DeviceId, ...]) -> None:
+        """Go on with more or fewer GPUs."""
+        is_running = self.started_at is not None
+        self.pause(at)
+        self.held = held
+        self.started_at = at if is_running else None
 
 
 class _History:
@@ -137,17 +157,29 @@ class _History:
                 self._devices.add(entry.device)
             case Grant():
                 self._leases[entry.lease] = entry.job
-                self._jobs[entry.job].gpus = len(entry.units.gpus)
+                past = self._jobs[entry.job]
+                past.gpus, past.held = len(entry.units.gpus), entry.units.gpus
             case Preempt():
                 self._giving_way[entry.lease] = entry.step
-            case LeaseStarted():
+            case LeaseStarted() | LeaseResumed():
                 self._start(entry)
             case LeaseEnded():
                 self._end(entry)
             case HostRebooted():
                 self._lose_all()
+            case Grow() | LeaseShrunk() | LeaseSuspended() if entry.lease in self._leases:
+                self._step(entry, self._jobs[self._leases[entry.lease]])
 
-    def _start(self, event: LeaseStarted) -> None:
+    def _step(self, entry: Grow | LeaseShrunk | LeaseSuspended, past: _Past) -> None:
+        match entry:
+            case Grow():
+                past.resize(entry.at, past.held + entry.gpus)
+            case LeaseShrunk():
+                past.resize(entry.at, tuple(gpu for gpu in past.held if gpu not in entry.gpus))
+            case LeaseSuspended():
+                past.pause(entry.at)
+
+    def _start(self, event: LeaseStarted | LeaseResumed) -> None:
         """Take the first word only: an agent repeats it when it lost the controller."""
         job = self._leases.get(event.lease)
         if job is not None and self._jobs[job].started_at is None:
@@ -160,9 +192,7 @@ class _History:
             return
         past = self._jobs[job]
         step = self._giving_way.pop(event.lease, None)
-        if past.started_at is not None:
-            past.served_s += event.at - past.started_at
-            past.started_at = None
+        past.pause(event.at)
         if step is None or event.outcome is Outcome.DONE:
             past.status = str(event.outcome)
         elif step is Preemption.REQUEUE:
@@ -195,6 +225,7 @@ class _History:
                     submit_s=past.submitted.at - begin_s,
                     service_s=past.served_s,
                     gpus=past.gpus,
+                    min_gpus=past.submitted.request.min_gpus,
                     user=f"uid{past.submitted.owner}",
                     status=past.status or "",
                     priority=past.submitted.request.priority,

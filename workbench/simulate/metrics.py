@@ -24,7 +24,7 @@ class Stint:
     Attributes:
         start_s: On the trace's clock.
         end_s: At least `start_s`.
-        gpus: Their names, as many as the job asked for.
+        gpus: Their names: as many as the job asked for, or what it was left of them.
     """
 
     start_s: float
@@ -42,7 +42,9 @@ class Record:
         end_s: When it was done.
         stints: In order; at least one.
         lost_work_s: Work that was thrown away and done again, in seconds of the job's run time.
-        preemptions: How often it was made to give way.
+        preemptions: How often it was made to give its GPUs up.
+        shrinks: How often it was made to go on with fewer of them.
+        suspensions: How often it was made to stand still.
     """
 
     job: SimJob
@@ -51,6 +53,8 @@ class Record:
     stints: tuple[Stint, ...]
     lost_work_s: float = 0.0
     preemptions: int = 0
+    shrinks: int = 0
+    suspensions: int = 0
 
     @property
     def completion_s(self) -> float:
@@ -59,7 +63,7 @@ class Record:
 
     @property
     def wait_s(self) -> float:
-        """The part of the completion time that was no service: queueing, restarts, lost work."""
+        """What is not service at full speed: queueing, restarts, lost work, want of GPUs."""
         return self.completion_s - self.job.service_s
 
     @property
@@ -148,6 +152,8 @@ class Report:
         utilisation: GPU-seconds held, restarts included, over those that the cluster had in the
             makespan; None where it had none.
         preemptions: In all.
+        shrinks: In all.
+        suspensions: In all.
         lost_work_s: In all, as `Record` counts it.
         jain: Fairness over users, see `jain`; None where the trace names no user.
         users: By name; those that the trace names.
@@ -161,6 +167,8 @@ class Report:
     makespan_s: float
     utilisation: float | None
     preemptions: int
+    shrinks: int
+    suspensions: int
     lost_work_s: float
     jain: float | None
     users: tuple[UserReport, ...]
@@ -189,6 +197,8 @@ class Report:
             "makespan_s": self.makespan_s,
             "utilisation": self.utilisation,
             "preemptions": self.preemptions,
+            "shrinks": self.shrinks,
+            "suspensions": self.suspensions,
             "lost_work_s": self.lost_work_s,
             "jain": self.jain,
             "users": [asdict(user) for user in self.users],
@@ -219,6 +229,8 @@ def report_on(records: Sequence[Record], cluster: Cluster, *, events: int, wall_
         makespan_s=makespan_s,
         utilisation=sum(r.gpu_s for r in records) / capacity_gpu_s if capacity_gpu_s else None,
         preemptions=sum(r.preemptions for r in records),
+        shrinks=sum(r.shrinks for r in records),
+        suspensions=sum(r.suspensions for r in records),
         lost_work_s=sum(r.lost_work_s for r in records),
         jain=jain([user.share for user in users]) if users else None,
         users=users,

@@ -9,11 +9,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final, Literal
+from typing import Final, Literal, assert_never
 
-from workbench.core.decisions import Decision, Grant, Lower, Preempt, Raise, Warn
+from workbench.core.decisions import (
+    Decision,
+    Grant,
+    Grow,
+    Lower,
+    Preempt,
+    Raise,
+    Resume,
+    Shrink,
+    Step,
+    Suspend,
+    Warn,
+)
 from workbench.core.errors import BugError
 from workbench.core.events import (
     AgentConnected,
@@ -22,7 +34,11 @@ from workbench.core.events import (
     HostSeen,
     JobSubmitted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     Tick,
 )
 from workbench.core.model import (
@@ -43,11 +59,15 @@ from workbench.core.settings import Settings
 from workbench.policies import POLICIES
 from workbench.simulate.measures import Measure, measures
 from workbench.simulate.metrics import Record, Stint
+from workbench.simulate.progress import Progress
 from workbench.simulate.workload import Cluster, SimJob, Workload
 
 _PLENTY: Final = 1 << 60
 """Of cores and memory: a trace says nothing of them."""
 _NEVER: Final = float("inf")
+_OF_A_LEASE: Final = (Grant, Preempt, Shrink, Grow, Suspend, Resume)
+_RIGID: Final = (Preemption.CHECKPOINT,)
+_ELASTIC: Final = (Preemption.SHRINK, Preemption.CHECKPOINT)
 
 Listener = Callable[[Event | Decision], None]
 
@@ -82,9 +102,10 @@ def simulate(
     """Replays a workload on the core that also runs the lab.
 
     Jobs may be preempted at any moment, keep what they did, and hold their GPUs for
-    `restart_cost_s` longer each time. A policy that orders by run times is told the true ones; no
-    other is. The core's own bound on waiting and its ageing are off, as in what is published of
-    these policies; the default policy has a bound of its own.
+    `restart_cost_s` longer each time. Those that say how far may be shrunk instead, which costs
+    nothing: with a part of its GPUs a job runs at that part of its speed. A policy that orders by
+    run times is told the true ones; no other is. The core's own bound on waiting and its ageing
+    are off, as in what is published of these policies; the default policy has a bound of its own.
 
     Args:
         workload: No job wants more GPUs than the cluster has.
@@ -108,26 +129,6 @@ def simulate(
     return Replay(
         records=run.records(), events=run.events, wall_s=wall_s, notices=tuple(run.notices)
     )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Progress:
-    """How far a job got.
-
-    Attributes:
-        left_s: Service that is still to come, restarts included.
-        lease: The one it holds.
-        started_s: When it got it.
-    """
-
-    job: SimJob
-    owner: Uid
-    left_s: Seconds
-    lease: LeaseId | None = None
-    gpus: tuple[str, ...] = ()
-    started_s: Seconds = 0.0
-    end_s: Seconds = _NEVER
-    stints: list[Stint] = field(default_factory=list)
 
 
 class Run:
@@ -158,10 +159,10 @@ class Run:
         users = dict.fromkeys(job.user for job in workload.jobs)
         self._owners = {user: Uid(number) for number, user in enumerate(users, start=1)}
         self._jobs = {
-            JobId(job.id): _Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
+            JobId(job.id): Progress(job=job, owner=self._owners[job.user], left_s=job.service_s)
             for job in workload.jobs
         }
-        self._requests: dict[tuple[int, PriorityClass, Seconds | None], Request] = {}
+        self._requests: dict[tuple[int, int | None, PriorityClass, Seconds | None], Request] = {}
         self._coming = deque(self._jobs)
         self._endings: list[tuple[Seconds, int, JobId, LeaseId]] = []
         self._measures: list[tuple[Seconds, int, JobId, Measure, Iterator[Measure]]] = []
@@ -222,8 +223,8 @@ class Run:
         return min(ending, coming, measure)
 
     def _is_stale(self, ending: tuple[Seconds, int, JobId, LeaseId]) -> bool:
-        """Whether the job gave this lease back before it was done."""
-        return self._jobs[ending[2]].lease != ending[3]
+        """Whether the job stopped, or went on at another speed, before it was done."""
+        return self._jobs[ending[2]].ending != ending[1]
 
     def end_due(self, at: Seconds) -> bool:
         """Ends the next job that is done by now; tells whether there was one."""
@@ -232,8 +233,8 @@ class Run:
             if self._is_stale(ending):
                 continue
             progress = self._jobs[ending[2]]
-            self._end_stint(progress, at)
-            progress.end_s = at
+            self._pause(progress, at)
+            progress.end_s, progress.lease = at, None
             self.fold(LeaseEnded(at=at, lease=ending[3], outcome=Outcome.DONE, detail=""))
             return True
         return False
@@ -258,24 +259,30 @@ class Run:
         while self._coming and self._jobs[self._coming[0]].job.submit_s <= at:
             job = self._coming.popleft()
             progress = self._jobs[job]
-            request = self._request_of(progress.job)
             self.fold(
                 JobSubmitted(
-                    at=at, job=job, owner=progress.owner, request=request, name="", notebook=None
+                    at=at,
+                    job=job,
+                    owner=progress.owner,
+                    request=self.request_of(progress.job),
+                    name="",
+                    notebook=None,
                 )
             )
 
-    def _request_of(self, job: SimJob) -> Request:
+    def request_of(self, job: SimJob) -> Request:
         """Makes a job's request; jobs that are told alike have one between them."""
         told_s = job.service_s if self._policy.asks_run_times else None
-        known = self._requests.get((job.gpus, job.priority, told_s))
+        key = job.gpus, job.min_gpus, job.priority, told_s
+        known = self._requests.get(key)
         if known is None:
-            known = self._requests[job.gpus, job.priority, told_s] = Request(
+            known = self._requests[key] = Request(
                 kind=JobKind.COMMAND,
                 priority=job.priority,
                 gpus=job.gpus,
+                min_gpus=job.min_gpus,
                 expected_s=told_s,
-                preemption=(Preemption.CHECKPOINT,),
+                preemption=_RIGID if job.min_gpus is None else _ELASTIC,
             )
         return known
 
@@ -286,36 +293,69 @@ class Run:
             decision = todo.popleft()
             if not isinstance(decision, Grant):
                 self.notices.append(decision)
-            if isinstance(decision, Grant):
-                self._start(decision, at)
-                self.fold(LeaseStarted(at=at, lease=decision.lease))
-            elif isinstance(decision, Preempt):
-                progress = self._jobs[decision.job]
-                self._end_stint(progress, at)
-                progress.left_s += self._restart_cost_s - (at - progress.started_s)
-                self.fold(
-                    LeaseEnded(at=at, lease=decision.lease, outcome=Outcome.KILLED, detail="")
-                )
-            elif isinstance(decision, Warn | Lower | Raise):
-                pass  # It is for people to read.
-            else:
+            if isinstance(decision, _OF_A_LEASE):
+                self.fold(self._confirmation(decision, self._jobs[decision.job], at))
+            elif not isinstance(decision, Warn | Lower | Raise):  # Those are for people to read.
                 raise BugError(f"nothing in a trace asks for {decision}")
             todo.extend(self.decide())
 
-    def _start(self, grant: Grant, at: Seconds) -> None:
-        progress = self._jobs[grant.job]
-        progress.lease = grant.lease
-        progress.gpus = grant.units.gpus
-        progress.started_s = at
-        heappush(self._endings, (at + progress.left_s, grant.id, grant.job, grant.lease))
+    def _confirmation(
+        self,
+        decision: Grant | Preempt | Step,
+        progress: Progress,
+        at: Seconds,
+    ) -> Event:
+        """Does what is wished, and says so."""
+        lease = decision.lease
+        if isinstance(decision, Grant):
+            progress.lease = lease
+            self._go_on(progress, decision, at, decision.units.gpus)
+            self._measure(progress, decision, at)
+            return LeaseStarted(at=at, lease=lease)
+        if isinstance(decision, Resume):
+            self._go_on(progress, decision, at, progress.gpus)
+            return LeaseResumed(at=at, lease=lease)
+        self._pause(progress, at, self._restart_cost_s if isinstance(decision, Preempt) else 0.0)
+        if isinstance(decision, Preempt):
+            progress.preemptions += 1
+            progress.lease = None
+            return LeaseEnded(at=at, lease=lease, outcome=Outcome.KILLED, detail="")
+        if isinstance(decision, Suspend):
+            progress.suspensions += 1
+            return LeaseSuspended(at=at, lease=lease)
+        if isinstance(decision, Shrink):
+            progress.shrinks += 1
+            left = tuple(gpu for gpu in progress.gpus if gpu not in decision.gpus)
+            self._go_on(progress, decision, at, left)
+            return LeaseShrunk(at=at, lease=lease, gpus=decision.gpus)
+        if isinstance(decision, Grow):
+            self._go_on(progress, decision, at, progress.gpus + decision.gpus)
+            return LeaseGrown(at=at, lease=lease)
+        assert_never(decision)
+
+    def _measure(self, progress: Progress, grant: Grant, at: Seconds) -> None:
         if progress.job.idle_from_s is not None or progress.job.reports_progress:
             begin_s = at - (progress.job.service_s - progress.left_s)
             following = measures(progress.job, grant.lease, at, begin_s)
             self._measure_next(grant.id, grant.job, following)
 
-    def _end_stint(self, progress: _Progress, at: Seconds) -> None:
-        progress.lease = None
-        progress.stints.append(Stint(start_s=progress.started_s, end_s=at, gpus=progress.gpus))
+    def _go_on(
+        self,
+        progress: Progress,
+        decision: Grant | Shrink | Grow | Resume,
+        at: Seconds,
+        gpus: tuple[DeviceId, ...],
+    ) -> None:
+        progress.gpus, progress.started_s, progress.ending = gpus, at, decision.id
+        end_s = at + progress.left_s / progress.speed
+        heappush(self._endings, (end_s, decision.id, decision.job, decision.lease))
+
+    def _pause(self, progress: Progress, at: Seconds, cost_s: Seconds = 0.0) -> None:
+        if progress.ending is not None:
+            progress.ending = None
+            progress.left_s += cost_s - (at - progress.started_s) * progress.speed
+            stint = Stint(start_s=progress.started_s, end_s=at, gpus=progress.gpus)
+            progress.stints.append(stint)
 
     def decide(self) -> list[Decision]:
         """Asks the core what the latest events call for."""
@@ -333,7 +373,7 @@ class Run:
             self._listener(event)
 
 
-def _record(progress: _Progress) -> Record:
+def _record(progress: Progress) -> Record:
     if progress.end_s == _NEVER:
         raise BugError(f"job {progress.job.id} was never done")
     return Record(
@@ -341,5 +381,7 @@ def _record(progress: _Progress) -> Record:
         first_start_s=progress.stints[0].start_s,
         end_s=progress.end_s,
         stints=tuple(progress.stints),
-        preemptions=len(progress.stints) - 1,
+        preemptions=progress.preemptions,
+        shrinks=progress.shrinks,
+        suspensions=progress.suspensions,
     )

@@ -24,8 +24,8 @@ from workbench.simulate.history import read_history
 from workbench.simulate.workload import LeftOut, SimJob, Trace, Workload
 
 COLUMNS: Final = ("job_id", "submit_s", "duration_s", "gpus")
-"""What a CSV must have; `user`, `group`, `status`, `class`, `idle_from_s`, `idle_for_s` and
-`reports_progress` (true or false) it may have, no other is read."""
+"""What a CSV must have; `user`, `group`, `status`, `class`, `min_gpus`, `idle_from_s`, `idle_for_s`
+and `reports_progress` (true or false) it may have, no other is read."""
 _TRUTH: Final = {"": False, "false": False, "true": True}
 
 _GZIP: Final = b"\x1f\x8b"
@@ -170,14 +170,16 @@ def _csv_job(row: _Row, names: list[str], cells: list[str]) -> SimJob:
     column = {name: f"{names.index(name) + 1} ({name})" for name in COLUMNS}
     if not given["job_id"]:
         row.refuse(column["job_id"], "", "an id")
+    gpus = row.count(column["gpus"], given["gpus"], least=0)
     return SimJob(
         id=given["job_id"],
         submit_s=row.number(column["submit_s"], given["submit_s"], least=0.0),
         service_s=row.number(column["duration_s"], given["duration_s"], least=0.0),
-        gpus=row.count(column["gpus"], given["gpus"], least=0),
+        gpus=gpus,
         user=given.get("user", ""),
         group=given.get("group", ""),
         status=given.get("status", ""),
+        min_gpus=_min_gpus(row, given.get("min_gpus", ""), gpus),
         priority=_class(row, names, given.get("class", "")),
         idle_from_s=_seconds(row, given, "idle_from_s"),
         idle_for_s=_seconds(row, given, "idle_for_s") or 0.0,
@@ -205,6 +207,16 @@ def _class(row: _Row, names: list[str], text: str) -> PriorityClass:
         column = f"{names.index('class') + 1} (class)"
         row.refuse(column, text, f"one of {', '.join(PriorityClass)}")
     return PriorityClass(text)
+
+
+def _min_gpus(row: _Row, text: str, gpus: int) -> int | None:
+    """Return how far a job may be shrunk; an empty cell says that it may not."""
+    if not text:
+        return None
+    least = row.count("min_gpus", text, least=1)
+    if least > gpus:
+        row.refuse("min_gpus", text, f"at most the job's {gpus} GPUs")
+    return least
 
 
 def _read_swf(path: Path, lines: Iterable[str]) -> Trace:

@@ -27,6 +27,7 @@ class SimJob:
         user: Whose it is; empty where the trace does not say.
         group: The user's group; empty where the trace does not say.
         status: How it ended in the trace, in the trace's words; empty where it does not say.
+        min_gpus: It may go on with so many of its GPUs, at that part of its speed; None for all.
         priority: Its class.
         idle_from_s: After so much service it leaves its GPUs idle; None for never.
         idle_for_s: For so much service.
@@ -44,6 +45,7 @@ class SimJob:
     idle_from_s: float | None = None
     idle_for_s: float = 0.0
     reports_progress: bool = False
+    min_gpus: int | None = None
 
 
 def order_of(job: SimJob) -> tuple[float, bool, int, str, str]:

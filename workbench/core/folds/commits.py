@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from workbench.core import fairness, quotas
-from workbench.core.decisions import End, Grant, Preempt, Stop
+from workbench.core.decisions import (
+    End,
+    Grant,
+    Preempt,
+    Step,
+    Stop,
+)
 from workbench.core.filing import put
 from workbench.core.folds.bookings import booked_by_others, note_use
 from workbench.core.folds.jobs import release_dependents
+from workbench.core.folds.leases import drop_claims
 from workbench.core.folds.units import check_units, take
 from workbench.core.job import Job, evolve
-from workbench.core.model import JobState
+from workbench.core.model import JobState, Preemption
 from workbench.core.state import State, lease_id
 from workbench.core.transitions import next_state, refuse
+
+_STOPS: Final = (Preemption.CHECKPOINT, Preemption.REQUEUE)
 
 
 def grant(state: State, decision: Grant) -> None:
@@ -41,25 +52,29 @@ def _check_grant(state: State, decision: Grant, job: Job) -> None:
 
 
 def stop(state: State, decision: Stop) -> None:
-    job, following = _live_job(state, decision)
-    if job.grant is None or job.grant.lease != decision.lease:
-        refuse(decision, "the job does not hold this lease")
+    job, following, _ = holding_job(state, decision)
     state.cancelling.pop(job.id, None)
-    # A job that was to give way still does: its preemption stands until its lease ends.
-    put(state, evolve(job, state=following, stop=decision), before=job)
+    # A job that was to give its lease up still does: its preemption stands until its lease ends.
+    ladder = job.ladder
+    if ladder is not None:
+        drop_claims(state, *(one for one in (ladder.shrink, ladder.suspend) if one is not None))
+        ladder = ladder.at_rest()
+    put(state, evolve(job, state=following, stop=decision, ladder=ladder), before=job)
 
 
 def preempt(state: State, decision: Preempt) -> None:
-    job, following = _live_job(state, decision)
-    if job.grant is None or job.grant.lease != decision.lease:
-        refuse(decision, "the job does not hold this lease")
-    if decision.step not in job.request.preemption:
+    job, following, _ = holding_job(state, decision)
+    if decision.step not in job.request.preemption or decision.step not in _STOPS:
         refuse(decision, f"the job gives way by {job.request.preemption}")
     if (decision.winner is None) == (decision.booking is None):
         refuse(decision, "either a job or a booking gets the units")
     if decision.winner is not None:
         state.yielding[decision.winner] = (*state.yielding.get(decision.winner, ()), job.id)
-    put(state, evolve(job, state=following, preempt=decision), before=job)
+    ladder = job.ladder
+    # GPUs that it was asked for before are another's as soon as it gives them back.
+    if ladder is not None and ladder.shrink is None:
+        ladder = ladder.at_rest()
+    put(state, evolve(job, state=following, preempt=decision, ladder=ladder), before=job)
 
 
 def end(state: State, decision: End) -> None:
@@ -76,7 +91,15 @@ def end(state: State, decision: End) -> None:
     release_dependents(state, after, decision.at)
 
 
-def _live_job(state: State, decision: Grant | Stop | Preempt | End) -> tuple[Job, JobState]:
+def holding_job(state: State, decision: Stop | Preempt | Step) -> tuple[Job, JobState, Grant]:
+    """Finds the job of a decision on its lease, its next state and its grant."""
+    job, following = _live_job(state, decision)
+    if job.grant is None or job.grant.lease != decision.lease:
+        refuse(decision, "the job does not hold this lease")
+    return job, following, job.grant
+
+
+def _live_job(state: State, decision: Grant | Stop | Preempt | Step | End) -> tuple[Job, JobState]:
     job = state.jobs.get(decision.job)
     if job is None:
         refuse(decision, "no such job is live")

@@ -6,12 +6,16 @@ from dataclasses import replace
 from typing import Final
 
 from workbench.core import fairness, quotas
-from workbench.core.decisions import Preempt
+from workbench.core.decisions import Preempt, Shrink, Suspend
 from workbench.core.errors import IllegalEvent
 from workbench.core.events import (
     HostRebooted,
     LeaseEnded,
+    LeaseGrown,
+    LeaseResumed,
+    LeaseShrunk,
     LeaseStarted,
+    LeaseSuspended,
     ProgressMade,
     UseFell,
     UseRose,
@@ -21,7 +25,7 @@ from workbench.core.folds.bookings import note_use
 from workbench.core.folds.jobs import release_dependents
 from workbench.core.folds.units import give_back
 from workbench.core.history import EDGES_S, size_class
-from workbench.core.job import Job, crossing_of, evolve, served_s, useful_s
+from workbench.core.job import Job, claims_of, crossing_of, evolve, served_s, useful_s
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.state import State
 from workbench.core.transitions import next_state, refuse
@@ -30,7 +34,16 @@ from workbench.core.use import Use
 _BY_ITSELF: Final = frozenset({Outcome.DONE, Outcome.FAILED})
 """How a job ends that nobody stopped: its length says how long jobs run."""
 _RETRIED: Final = frozenset({Outcome.FAILED, Outcome.KILLED, Outcome.LOST})
-_UNASKED: Final = frozenset({JobState.STARTING, JobState.RUNNING})
+_UNASKED: Final = frozenset(
+    {
+        JobState.STARTING,
+        JobState.RUNNING,
+        JobState.SHRINKING,
+        JobState.SUSPENDING,
+        JobState.SUSPENDED,
+        JobState.RESUMING,
+    }
+)
 """In which a lease ends by itself only."""
 _LONGEST_DELAY_S: Final = 3600.0
 
@@ -38,7 +51,7 @@ _LONGEST_DELAY_S: Final = 3600.0
 def lease_started(state: State, event: LeaseStarted) -> None:
     job = job_of(state, event)
     following = next_state(event, job.state if job else JobState.ENDED)
-    if job and job.started_at is None:
+    if job and job.started_at is None and job.ladder is None:  # A suspended one started before.
         put(state, evolve(job, state=following, started_at=event.at), before=job)
 
 
@@ -63,7 +76,16 @@ def host_rebooted(state: State, event: HostRebooted) -> None:
 
 
 def job_of(
-    state: State, event: LeaseStarted | LeaseEnded | UseFell | UseRose | ProgressMade
+    state: State,
+    event: LeaseStarted
+    | LeaseShrunk
+    | LeaseGrown
+    | LeaseSuspended
+    | LeaseResumed
+    | LeaseEnded
+    | UseFell
+    | UseRose
+    | ProgressMade,
 ) -> Job | None:
     """Finds the job of a live lease; None for a lease that is over.
 
@@ -106,8 +128,8 @@ def _end_lease(
     if state.booked:
         note_use(state, job.owner, units, at)
     served = served_s(job, at)
-    if job.preempt is not None:
-        forget_yielding(state, job.preempt)
+    if job.preempt is not None or job.ladder is not None:
+        drop_claims(state, *claims_of(job))
     if following is JobState.QUEUED:
         again = _waiting_again(job, at, served)
         if job.state is not JobState.PREEMPTING:
@@ -127,6 +149,7 @@ def _end_lease(
         job,
         state=following,
         preempt=None,
+        ladder=None,
         served_s=served,
         ended_at=at,
         outcome=outcome,
@@ -178,15 +201,23 @@ def _waiting_again(job: Job, at: float, served: float) -> Job:
         preemptions=job.preemptions + (job.state is JobState.PREEMPTING),
         grant=None,
         preempt=None,
+        ladder=None,
         started_at=None,
     )
 
 
-def forget_yielding(state: State, preempt: Preempt) -> None:
-    if preempt.winner is None:
+def drop_claims(state: State, *claims: Preempt | Shrink | Suspend) -> None:
+    """Forgets to whom a job was about to give units."""
+    for claim in claims:
+        forget_yielding(state, claim)
+
+
+def forget_yielding(state: State, claim: Preempt | Shrink | Suspend) -> None:
+    """Forgets that a job was about to give units to another."""
+    if claim.winner is None:
         return
-    left = tuple(job for job in state.yielding[preempt.winner] if job != preempt.job)
+    left = tuple(job for job in state.yielding[claim.winner] if job != claim.job)
     if left:
-        state.yielding[preempt.winner] = left
+        state.yielding[claim.winner] = left
     else:
-        del state.yielding[preempt.winner]
+        del state.yielding[claim.winner]

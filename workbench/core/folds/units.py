@@ -21,7 +21,7 @@ def check_units(state: State, decision: Grant, request: Request) -> None:
         refuse(decision, f"the job asked for {whys[0]}")
     for gpu in units.gpus:
         device = state.devices.get(gpu)
-        if device is None or not _may_be_leased(state, device, units):
+        if device is None or not may_be_leased(state, device, units):
             refuse(decision, f"{gpu} is leased, unknown or not available")
     if units.share_bytes:
         _check_room(state, decision, units.gpus[0])
@@ -55,7 +55,8 @@ def _check_host(state: State, decision: Grant, units: Units) -> None:
         refuse(decision, "that much memory is not free")
 
 
-def _may_be_leased(state: State, device: Device, units: Units) -> bool:
+def may_be_leased(state: State, device: Device, units: Units) -> bool:
+    """Tells whether a GPU can be among these units of a lease from now on."""
     return (
         device.status is DeviceStatus.AVAILABLE
         and device.id not in state.holders

@@ -66,7 +66,7 @@ def _single_figures(report: Report) -> list[tuple[str, str]]:
     return [
         ("makespan", f"{report.makespan_s:,.1f} s ({format_seconds(report.makespan_s)})"),
         ("utilisation", _percent(report.utilisation)),
-        ("preemptions", f"{report.preemptions:,}"),
+        ("preemptions", _preemptions(report)),
         ("lost work", f"{report.lost_work_s:,.1f} s"),
         (
             "fairness",
@@ -76,6 +76,13 @@ def _single_figures(report: Report) -> list[tuple[str, str]]:
         ),
         ("speed", "too short to tell" if speed is None else f"{speed:,.0f} events a second"),
     ]
+
+
+def _preemptions(report: Report) -> str:
+    """Count milder steps beside the stops, where there were any."""
+    milder = {"shrinks": report.shrinks, "suspensions": report.suspensions}
+    counts = [f"{number:,} {name}" for name, number in milder.items() if number]
+    return ", ".join([f"{report.preemptions:,}", *counts])
 
 
 def _user_lines(report: Report) -> list[str]:
