@@ -31,7 +31,7 @@ lab: install ## install, build and open JupyterLab (ARGS="--no-browser --port 99
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: install $(DONE)/compiler $(DONE)/chromium ## set up what the tests need and run them (ARGS="tests/core -x")
-	pytest --numprocesses 2 --dist loadfile $(ARGS)
+	pytest $(ARGS)
 
 check: install ## run every linter and contract
 	ruff check .

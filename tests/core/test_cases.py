@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.core.builders import ALICE, BOB, GIB, Lab, gpu, jobs_of, seen
+from tests.core.builders import ALICE, BOB, GIB, HIGH, Lab, gpu, jobs_of, seen
 from workbench.core.errors import NeverFits
 from workbench.core.events import DeviceBusyOutside, DrainEnded, DrainStarted
 from workbench.core.explain import explain
 from workbench.core.model import DeviceStatus, JobId, JobState, Outcome
+from workbench.core.settings import Settings
 
 
 def reason(lab: Lab, job: str) -> str:
@@ -162,3 +163,16 @@ def test_what_can_never_run_is_refused_with_the_nearest_that_could(
         lab.submit("a", ALICE, **request_)
     assert (refusal.value.message, refusal.value.next_step) == (message, next_step)
     assert lab.state.jobs == {}
+
+
+def test_equal_jobs_start_in_the_order_of_submission_and_an_urgent_one_is_next() -> None:
+    """skypilot-org/skypilot#5493: order lost, or high priority stuck behind a long queue."""
+    lab = Lab(gpus=1, settings=Settings(bound_s=None, ageing_s=None, fair_share=False))
+    for number in range(40):
+        lab.submit(f"equal-{number:02}", gpus=1)
+    lab.submit("urgent", BOB, gpus=1, priority=HIGH)
+    started = [str(job) for job in lab.state.leases.values()]
+    while lab.state.leases:
+        (running,) = lab.state.leases.values()
+        started += jobs_of(lab.end(running))
+    assert started == ["equal-00", "urgent", *(f"equal-{number:02}" for number in range(1, 40))]
