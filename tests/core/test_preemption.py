@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.builders import BOB, HIGH, LOW, Lab, gpu, jobs_of
+from tests.core.builders import BOB, GIB, HIGH, LOW, Lab, gpu, jobs_of, seen
 from workbench.core.decisions import Grant, Preempt
 from workbench.core.model import JobState, Outcome, Preemption
 from workbench.core.settings import Settings
@@ -180,3 +180,19 @@ def test_units_of_a_job_that_is_being_cancelled_count_as_coming_free_at_once() -
     lab.submit("waits", gpus=2)
     assert lab.submit("small", gpus=1) == []
     assert jobs_of(lab.cancel("wide")) == ["wide", "small"]
+
+
+def test_who_is_no_help_to_the_winner_is_spared() -> None:
+    lab = Lab()
+    lab.send(seen(0, 0, memory_gib=40))
+    lab.send(seen(0, 1, memory_gib=80))
+    lab.submit(
+        "large", gpus=1, gpu_memory_bytes=60 * GIB, priority=LOW, preemption=(Preemption.REQUEUE,)
+    )
+    lab.submit("small", gpus=1, priority=LOW, preemption=(Preemption.REQUEUE,))
+    for job in ("large", "small"):
+        lab.start(job)
+    lab.tick(100.0)
+    assert [job for _, _, job in lab.worst_first()] == ["small", "large"]
+    winner = lab.submit("winner", BOB, gpus=1, gpu_memory_bytes=60 * GIB, priority=HIGH)
+    assert jobs_of(winner) == ["large"]
